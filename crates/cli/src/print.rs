@@ -18,8 +18,13 @@ pub(crate) enum Format {
     Csv,
 }
 
-/// Writes all of a text; a reader that has gone away is no error.
+/// Writes all of a text, without commands for a terminal; a reader that has gone away is no error.
 pub(crate) fn all(out: &mut impl Write, text: &str) -> io::Result<()> {
+    raw(out, &dray_output::shown(text))
+}
+
+/// As [`all`], with commands of our own for a terminal.
+pub(crate) fn raw(out: &mut impl Write, text: &str) -> io::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
@@ -27,7 +32,7 @@ pub(crate) fn all(out: &mut impl Write, text: &str) -> io::Result<()> {
 }
 
 /// Version of the JSON documents: a field that goes or changes its meaning makes it one more, a new field does not.
-const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 1;
 
 /// A JSON document as it is printed, with the version before its fields.
 pub(crate) fn document(fields: &impl serde::Serialize) -> serde_json::Result<String> {

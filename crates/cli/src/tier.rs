@@ -25,8 +25,20 @@ Examples:
   dray tier bench                                  what moving pages costs here
   dray tier set limit_mt_num=8 cpu_multi_copy_pages=1
 
-A program is tiered from inside, by a preload library; so are the programs that it starts. It needs
-Linux 6.8 or later, and userfaultfd(2). While the fast tier has room nothing is registered.
+A program is tiered from inside, by a preload library and a process on its memory (dray-tier), which has given up
+all rights; so are the programs that it starts. It needs Linux 6.8 or later, and userfaultfd(2). While the fast tier
+has room nothing is registered.
+
+Without --tracking writes alone are seen: tpp, memtis and lru take what is only read for idle, and rotate and none
+need nothing. DAMON and hints see reads too; --order shared-read, which sees no writes, needs one of them for
+tpp, memtis and lru.
+
+A page is out for the microseconds of a move. A program finds another result than without dray, if it meets these, when it
+  is killed with a robust mutex that it has just taken, dumps core, or is read by a debugger;
+  calls mlockall(2), madvise(2) for guard regions, or pins memory for AF_XDP or VFIO by system calls of its own,
+  or starts threads so; by the C library it may;
+  kills the process dray-tier, or is saved or recorded as it runs (CRIU, rr).
+Memory that is locked does not move. dray says this when it starts, but for --stats=json.
 Exit codes: those of the program; a signal that ends it ends dray. 1 the session failed, or a process
 could not be tiered and the program ended with 0; 2 usage or bad input, 3 there is no DSA (--mover hw),
 126 the program cannot be executed, 127 there is no such program.";
@@ -150,11 +162,13 @@ enum Mover {
 /// What accesses are tracked with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Tracking {
-    /// DAMON where it can be used, otherwise hints.
+    /// Writes by PAGEMAP_SCAN. With --pid, DAMON where it can be used.
     Best,
-    /// The kernel's DAMON, on virtual addresses; needs root.
+    /// The kernel's DAMON, on virtual addresses. It needs root, and what moves pages keeps its rights: not for
+    /// programs that give rights up.
     Damon,
-    /// Writes by PAGEMAP_SCAN, reads by unmapping pages for a moment.
+    /// Writes by PAGEMAP_SCAN, reads by unmapping pages for whole intervals: a program that dumps core, is debugged, or
+    /// ends a thread by bare system calls meets that often.
     Hints,
 }
 

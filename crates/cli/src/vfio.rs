@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })?;
     if let Some(path) = &args.counts {
         let text = format!("{:#}\n", server.counts().to_json());
-        std::fs::write(path, text).with_context(|| format!("{}", path.display()))?;
+        dray_output::write(path, text.as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

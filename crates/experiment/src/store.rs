@@ -1,7 +1,7 @@
 //! The outcomes of a run that is not finished, so that it can go on where it stopped.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -99,13 +99,7 @@ impl Store {
         let directory = dir.join(DIRECTORY);
         fs::create_dir_all(&directory).map_err(not_writable)?;
         let path = directory.join(FILE);
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(not_writable)?;
+        let mut file = dray_output::growing(&path).map_err(not_writable)?;
 
         let mut bytes = Vec::new();
         let read = file

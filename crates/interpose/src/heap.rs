@@ -43,13 +43,26 @@ impl Heap {
         Heap {
             ranges,
             locked: AtomicBool::new(false),
-            books: UnsafeCell::new(Books {
-                next: 0,
-                open: 0,
-                end: 0,
-                free: [0; CLASSES],
-            }),
+            books: UnsafeCell::new(Books::EMPTY),
         }
+    }
+
+    /// Begins anew: in a child, whose parent may have had a thread in the middle of it. What was allocated stays
+    /// where it is, and is never used again once it is freed.
+    ///
+    /// # Safety
+    /// No other thread uses it.
+    pub unsafe fn begin_anew(&self) {
+        // SAFETY: the caller's promise.
+        unsafe { (*self.books.get()).give_back_the_rest(self.ranges, 0) };
+        // SAFETY: as above.
+        unsafe { *self.books.get() = Books::EMPTY };
+        self.locked.store(false, Ordering::Release);
+    }
+
+    /// Gives back the addresses that are not in use, but for a few: where all memory is locked they would count.
+    pub fn trim(&self) {
+        self.with(|books| books.give_back_the_rest(self.ranges, STEP));
     }
 
     /// No thread allocates until [`Heap::unlock`]: around a fork, whose child finds the books in order.
@@ -79,6 +92,24 @@ fn class(layout: Layout) -> usize {
 }
 
 impl Books {
+    const EMPTY: Books = Books {
+        next: 0,
+        open: 0,
+        end: 0,
+        free: [0; CLASSES],
+    };
+
+    /// Unmaps what is not open, but for so many bytes.
+    fn give_back_the_rest(&mut self, ranges: &Ranges, but: usize) {
+        let start = self.open.saturating_add(but);
+        if start < self.end {
+            // SAFETY: addresses that were reserved here, and of which none was given out.
+            unsafe { libc::syscall(libc::SYS_munmap, start, self.end - start) };
+            ranges.end_at(self.end as u64, start as u64);
+            self.end = start;
+        }
+    }
+
     fn take(&mut self, class: usize, ranges: &Ranges) -> *mut u8 {
         if class >= CLASSES {
             return null_mut();
@@ -196,5 +227,35 @@ mod tests {
             .iter()
             .any(|(start, end)| end - start >= 1 << 27);
         assert!(inside);
+    }
+
+    #[test]
+    fn a_heap_that_begins_anew_gives_back_what_was_not_open() {
+        static RANGES: Ranges = Ranges::new();
+        let heap = Heap::new(&RANGES);
+        let layout = Layout::from_size_align(64, 8).expect("a layout");
+        let take = || {
+            // SAFETY: the size is not 0.
+            let block = unsafe { heap.alloc(layout) };
+            assert!(!block.is_null());
+            // SAFETY: as large as asked for.
+            unsafe { block.write_bytes(7, 64) };
+            block
+        };
+        let first = take();
+        heap.trim();
+        assert!(RANGES.all()[0].1 - RANGES.all()[0].0 <= 2 * STEP as u64);
+        take();
+        // As if a thread that is not there had it.
+        heap.lock();
+        // SAFETY: no other thread has this heap.
+        unsafe { heap.begin_anew() };
+        let second = take();
+        assert_ne!(first, second);
+        // SAFETY: it was written above, and stays.
+        assert_eq!(unsafe { first.read() }, 7);
+        let all = RANGES.all();
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0].1 - all[0].0, STEP as u64);
     }
 }

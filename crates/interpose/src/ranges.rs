@@ -39,6 +39,14 @@ impl Ranges {
         true
     }
 
+    /// The range that ends at an address ends at another one.
+    pub fn end_at(&self, before: u64, end: u64) {
+        for range in &self.ranges {
+            let (from, to) = (Ordering::AcqRel, Ordering::Relaxed);
+            let _ = range[1].compare_exchange(before, end, from, to);
+        }
+    }
+
     /// All ranges.
     pub fn all(&self) -> Vec<(u64, u64)> {
         let count = self.count.load(Ordering::Relaxed).min(MOST);

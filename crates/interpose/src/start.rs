@@ -98,12 +98,36 @@ pub fn start(
         }
     };
     CHILD.store(child.id() as i32, Ordering::Relaxed);
+    reap_until(child.id());
     let status = child.wait()?;
     CHILD.store(0, Ordering::Relaxed);
     Ok(Ended {
         code: status.code().unwrap_or(1) as u8,
         signal: status.signal(),
     })
+}
+
+/// Reaps children that have come to this process from others, until the program has ended, which is left.
+fn reap_until(program: u32) {
+    loop {
+        let mut ended = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+        let how = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: the place is written to.
+        let answer = unsafe { libc::waitid(libc::P_ALL, 0, ended.as_mut_ptr(), how) };
+        if answer != 0 {
+            if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+                continue;
+            }
+            return;
+        }
+        // SAFETY: the kernel has said which child it was.
+        let pid = unsafe { ended.assume_init().si_pid() };
+        if pid == program as i32 {
+            return;
+        }
+        // SAFETY: a child that has ended.
+        unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+    }
 }
 
 #[cfg(test)]

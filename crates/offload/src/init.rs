@@ -144,6 +144,7 @@ extern "C" fn end() {
         let path = format!("{path}.{}.{}", name.to_string_lossy(), printing.pid);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
+        options.custom_flags(libc::O_NOFOLLOW);
         let regular = std::fs::symlink_metadata(&path).is_ok_and(|data| !data.is_file());
         (!regular).then(|| options.open(path).ok()).flatten()
     });

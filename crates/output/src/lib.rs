@@ -2,19 +2,25 @@
 //!
 //! One rule for every output option: a regular file is written beside and renamed, so that readers
 //! find the old file or the new one; a device, a pipe or a socket is opened and written; symbolic
-//! links are followed. [`Output::prepare`] notices before the work begins what cannot be written.
+//! links of this user and of root are followed, those of others are an error. [`Output::prepare`] notices before the work begins what cannot be written.
 
 mod input;
 mod output;
 mod replace;
+mod shown;
 mod target;
 mod words;
 
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 pub use input::{read_bytes, read_text};
 pub use output::Output;
+pub use shown::shown;
 pub use words::{counted, rough};
 
 /// A place that could not be written.
@@ -25,6 +31,17 @@ pub struct OutputError {
     pub path: PathBuf,
     /// What the system said.
     pub source: io::Error,
+}
+
+/// Opens a file of a program's own that is read and then appended to, or makes it. A link is an error.
+///
+/// # Errors
+/// What the system says.
+pub fn growing(path: &Path) -> io::Result<File> {
+    let no_link = OFlags::NOFOLLOW.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    options.custom_flags(no_link).open(path)
 }
 
 /// Writes a result of which the place was not prepared.

@@ -17,6 +17,8 @@ use crate::{OutputError, replace};
 
 /// How long a pipe may be without a reader: one that is started in the same line of a shell.
 const READER_COMES: Duration = Duration::from_secs(2);
+/// The path has no links any more: one that is there now was made since.
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -95,6 +97,7 @@ impl Output {
                 .write(true)
                 .create(true)
                 .truncate(true)
+                .custom_flags(NO_LINK)
                 .open(path)
                 .map_err(|source| self.failed(source)),
         }

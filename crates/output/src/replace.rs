@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 /// Names that are tried for the file beside.
@@ -70,7 +71,10 @@ fn is_forbidden_to_replace(error: &io::Error) -> bool {
 }
 
 fn in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
+    let no_link = OFlags::NOFOLLOW.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.write(true).truncate(true).custom_flags(no_link);
+    let mut file = options.open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

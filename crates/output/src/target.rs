@@ -1,8 +1,11 @@
 //! What a path leads to.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Links that are followed before a path counts as a circle (`MAXSYMLINKS` of the kernel).
@@ -33,7 +36,7 @@ pub(crate) fn follow(path: &Path) -> io::Result<Target> {
                 "the path names no file",
             ));
         };
-        let parent = fs::canonicalize(parent)?;
+        let parent = resolve(parent)?;
         let end = parent.join(name);
         if let Some(owner) = owner_of_descriptors(&parent) {
             let number = name.to_str().and_then(|name| name.parse().ok());
@@ -43,7 +46,10 @@ pub(crate) fn follow(path: &Path) -> io::Result<Target> {
             });
         }
         match fs::read_link(&end) {
-            Ok(to) => path = parent.join(to),
+            Ok(to) => {
+                check_owner(&end)?;
+                path = parent.join(to);
+            }
             // EINVAL: there is something, and it is no link.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
@@ -55,6 +61,56 @@ pub(crate) fn follow(path: &Path) -> io::Result<Target> {
         }
     }
     Err(rustix::io::Errno::LOOP.into())
+}
+
+/// A directory's path without links.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let parts = |path: &Path| -> Vec<OsString> {
+        let parts = path.components().rev();
+        parts.map(|part| part.as_os_str().to_owned()).collect()
+    };
+    let mut rest = parts(path);
+    let (mut at, mut links) = (PathBuf::new(), 0);
+    while let Some(part) = rest.pop() {
+        match part.as_bytes() {
+            b"." => continue,
+            b".." => {
+                at.pop();
+                continue;
+            }
+            _ => at.push(&part),
+        }
+        match fs::read_link(&at) {
+            Ok(to) => {
+                check_owner(&at)?;
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(rustix::io::Errno::LOOP.into());
+                }
+                at.pop();
+                rest.extend(parts(&to));
+            }
+            // There is something, and it is no link.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(at)
+}
+
+/// A link is followed if this user has made it, or the system: another user's may lead to a file that this user would not write.
+fn check_owner(link: &Path) -> io::Result<()> {
+    let owner = fs::symlink_metadata(link)?.uid();
+    // In a namespace of users root can have another number.
+    let system = fs::metadata("/")?.uid();
+    if [rustix::process::geteuid().as_raw(), 0, system].contains(&owner) {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("{} is another user's symbolic link", link.display()),
+    ))
 }
 
 /// Whose open files a directory lists: `/proc/PID/fd` or `/proc/PID/task/TID/fd`.
@@ -89,6 +145,33 @@ mod tests {
         );
         assert!(follow(&real.join("missing/file")).is_err());
         assert!(follow(Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn links_of_another_user_are_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let real = fs::canonicalize(directory.path()).unwrap();
+        fs::create_dir(real.join("below")).unwrap();
+        for (link, to) in [
+            ("file", "nothing"),
+            ("folder", "below"),
+            ("mine", "folder/../file"),
+        ] {
+            symlink(to, real.join(link)).unwrap();
+        }
+        let folder = follow(&real.join("folder/name")).unwrap();
+        assert_eq!(folder, Target::Path(real.join("below/name")));
+        for link in ["file", "folder"] {
+            if std::os::unix::fs::lchown(real.join(link), Some(65534), None).is_err() {
+                eprintln!("skipped: only root can give a link away");
+                return;
+            }
+        }
+        for path in ["file", "folder/name", "mine"] {
+            let error = follow(&real.join(path)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::PermissionDenied, "{path}");
+            assert!(error.to_string().contains("another user's"), "{error}");
+        }
     }
 
     #[test]

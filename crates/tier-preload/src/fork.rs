@@ -1,20 +1,23 @@
-//! Around fork(2): nothing is out, so that the child finds all of its memory, and the child gets an
-//! agent of its own.
+//! Around fork(3): nothing is out, the child finds this library in order, and gets an agent of its own.
+//!
+//! A child by another call has all of its memory too (see `mechanism/children.rs` of `dray-tier`), but no agent.
 
 use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dray_tier::mechanism::Quiet;
 
-use crate::{HEAP, agent};
+use crate::{agent, own_process};
 
-/// What holds everything still while a thread forks. Its locks are the forking thread's, and the
-/// first of them lets one thread in at a time.
+/// What holds everything still while a thread forks.
 struct Held(UnsafeCell<Option<Quiet<'static>>>);
 
-// SAFETY: used between `prepare` and `parent` or `child` alone, by the thread that forks.
+// SAFETY: used between `prepare` and `parent` or `child` alone, by the thread that forks: the C library lets one in at a time.
 unsafe impl Sync for Held {}
 
 static HELD: Held = Held(UnsafeCell::new(None));
+/// The fork that is under way was prepared, in the process that has the agent.
+static PREPARED: AtomicBool = AtomicBool::new(false);
 
 /// From now on, forks of the C library are prepared.
 pub(crate) fn listen() {
@@ -22,26 +25,34 @@ pub(crate) fn listen() {
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }
 
-pub(crate) extern "C" fn prepare() {
-    if let Some(engine) = agent::engine() {
-        let quiet = engine.quiet();
-        // SAFETY: `quiet` holds the engine's lock, so no other thread is here.
-        unsafe { *HELD.0.get() = Some(quiet) };
+extern "C" fn prepare() {
+    // In a child by a bare system call, locks may be held by threads that are not there.
+    if !own_process::is_this() {
+        return;
     }
-    HEAP.lock();
+    // Of dray's locks this one alone may be held: the agent must read the event of the fork before it returns.
+    let quiet = agent::engine().map(dray_tier::mechanism::Engine::quiet);
+    // SAFETY: as above.
+    unsafe { *HELD.0.get() = quiet };
+    PREPARED.store(true, Ordering::Relaxed);
 }
 
-pub(crate) extern "C" fn parent() {
-    HEAP.unlock();
-    // SAFETY: this thread has put it there.
-    drop(unsafe { (*HELD.0.get()).take() });
+/// If this fork was prepared, what it has held.
+fn ends() -> Option<Option<Quiet<'static>>> {
+    let prepared = PREPARED.swap(false, Ordering::Relaxed);
+    // SAFETY: as above.
+    prepared.then(|| unsafe { (*HELD.0.get()).take() })
 }
 
-pub(crate) extern "C" fn child() {
-    HEAP.unlock();
-    // Its locks are the parent's threads'.
-    // SAFETY: the only thread of this process.
-    std::mem::forget(unsafe { (*HELD.0.get()).take() });
-    agent::forget();
-    agent::start();
+extern "C" fn parent() {
+    drop(ends());
+}
+
+extern "C" fn child() {
+    if let Some(quiet) = ends() {
+        // Its locks are the parent's threads'.
+        std::mem::forget(quiet);
+        agent::forget();
+        agent::start();
+    }
 }

@@ -9,11 +9,14 @@ use std::time::Duration;
 
 use dray_tier::mechanism::Engine;
 
+use crate::hook::real;
 use crate::own::Ranges;
-use crate::{agent, hook, stacks};
+use crate::{agent, guards, tasks};
 
 /// `UFFDIO_REGISTER`, whose argument begins with the range: first byte, length.
 const REGISTER: c_ulong = 0xc020_aa00;
+/// `VFIO_IOMMU_MAP_DMA`: the kernel pins memory, and does not wait for a page.
+const MAP_DMA: c_ulong = 0x3b71;
 /// How often the agent is waited for, a millisecond each.
 const TRIES: u32 = 10_000;
 
@@ -46,24 +49,29 @@ pub(crate) fn step(engine: &Engine) {
     DONE.store(given.len(), Ordering::Release);
 }
 
-static IOCTL: AtomicUsize = AtomicUsize::new(0);
-
 /// # Safety
 /// As ioctl(2).
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     type Ioctl = unsafe extern "C" fn(c_int, c_ulong, ...) -> c_int;
-    let address = hook::next(&IOCTL, c"ioctl");
-    let pointer = std::ptr::with_exposed_provenance::<c_void>(address);
-    // SAFETY: null, or the function of that name.
-    let real = unsafe { std::mem::transmute::<*const c_void, Option<Ioctl>>(pointer) };
-    let Some(real) = real else {
+    let Some(real) = real!(c"ioctl", Ioctl) else {
         return -1;
     };
+    let quiet = if request == MAP_DMA {
+        guards::quiet()
+    } else {
+        None
+    };
+    if quiet.is_some() {
+        // SAFETY: `struct vfio_iommu_type1_dma_map`: sizes and flags, address, address for the device, length.
+        let [_, start, _, len] = unsafe { argument.cast::<[u64; 4]>().read_unaligned() };
+        guards::populate(start, len);
+    }
     // SAFETY: the caller's promise.
     let answer = unsafe { real(fd, request, argument) };
+    drop(quiet);
     let refused = answer == -1 && request == REGISTER;
-    if !refused || stacks::on_one() || agent::engine().is_none() {
+    if !refused || tasks::on_one() || agent::engine().is_none() {
         return answer;
     }
     let busy = std::io::Error::last_os_error().raw_os_error() == Some(libc::EBUSY);

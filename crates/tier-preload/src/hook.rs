@@ -1,10 +1,12 @@
-//! The functions that this library interposes.
+//! The functions of threads that this library interposes, and what it needs of them.
 
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use crate::own::PINNED;
-use crate::{fork, stacks};
+use dray_tier::sys::{PAGE, memory};
+
+use crate::{agent, own_process, tasks, threads};
 
 type Start = extern "C" fn(*mut c_void) -> *mut c_void;
 type Create = unsafe extern "C" fn(
@@ -13,10 +15,13 @@ type Create = unsafe extern "C" fn(
     Start,
     *mut c_void,
 ) -> c_int;
+type CreateC11 = unsafe extern "C" fn(*mut c_void, Start, *mut c_void) -> c_int;
+type End = unsafe extern "C" fn(libc::pthread_t) -> c_int;
+type Join = unsafe extern "C" fn(libc::pthread_t, *mut *mut c_void) -> c_int;
 
-/// The function of that name behind this library; looked up once.
-pub(crate) fn next(cache: &AtomicUsize, name: &std::ffi::CStr) -> usize {
-    match cache.load(Ordering::Relaxed) {
+/// The function of that name behind this library, looked up once; null if there is none.
+pub(crate) fn next(cache: &AtomicUsize, name: &std::ffi::CStr) -> *const c_void {
+    let address = match cache.load(Ordering::Relaxed) {
         0 => {
             // SAFETY: the name is a string.
             let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
@@ -25,81 +30,149 @@ pub(crate) fn next(cache: &AtomicUsize, name: &std::ffi::CStr) -> usize {
             address
         }
         address => address,
-    }
+    };
+    std::ptr::with_exposed_provenance(address)
 }
 
-static CREATE: AtomicUsize = AtomicUsize::new(0);
+/// The function of that name behind this library, of that type.
+macro_rules! real {
+    ($name:literal, $type:ty) => {{
+        static CACHE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let pointer = $crate::hook::next(&CACHE, $name);
+        // SAFETY: null, or the function of that name.
+        unsafe { std::mem::transmute::<*const std::ffi::c_void, Option<$type>>(pointer) }
+    }};
+}
+pub(crate) use real;
 
-fn real_create() -> Option<Create> {
-    let address = next(&CREATE, c"pthread_create");
-    let pointer = std::ptr::with_exposed_provenance::<c_void>(address);
-    // SAFETY: null, or the function of that name.
-    unsafe { std::mem::transmute::<*const c_void, Option<Create>>(pointer) }
+/// Waits as long as the word has that value, but not longer than a time. By the one system call that no program with threads
+/// forbids.
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32, most: Duration) {
+    let most = libc::timespec {
+        tv_sec: most.as_secs() as i64,
+        tv_nsec: most.subsec_nanos().into(),
+    };
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let word = std::ptr::from_ref(word);
+    // SAFETY: an aligned word, and a time.
+    unsafe { libc::syscall(libc::SYS_futex, word, operation, value, &raw const most) };
 }
 
-/// What a thread of this library begins with.
-struct Beginning {
-    start: Start,
-    argument: *mut c_void,
-    /// 1 when the thread is; a futex.
-    ready: AtomicU32,
+/// Wakes all that wait for the word.
+pub(crate) fn futex_wake(word: &AtomicU32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    let word = std::ptr::from_ref(word);
+    // SAFETY: an aligned word.
+    unsafe { libc::syscall(libc::SYS_futex, word, operation, i32::MAX) };
 }
 
-extern "C" fn begin(beginning: *mut c_void) -> *mut c_void {
-    // Its thread-local variables must be readable whatever is out.
-    let (first, last) = stacks::vector_pages();
-    PINNED.add(first, last);
-    // SAFETY: `create_on_own` keeps it until this thread is ready.
-    let beginning = unsafe { &*beginning.cast::<Beginning>() };
-    let (start, argument) = (beginning.start, beginning.argument);
-    let ready = &raw const beginning.ready;
-    beginning.ready.store(1, Ordering::Release);
-    // From here on `beginning` may be gone; the call only looks which thread waits at that address.
-    futex(ready, libc::FUTEX_WAKE, 1);
-    start(argument)
-}
-
-/// Starts a thread on a stack of this library; whether it could.
-pub(crate) fn create_own(start: Start, argument: *mut c_void) -> bool {
-    let mut thread = 0;
-    create_on_own(&raw mut thread, start, argument) == 0
-}
-
-fn create_on_own(thread: *mut libc::pthread_t, start: Start, argument: *mut c_void) -> c_int {
-    let (Some(create), Some(stack)) = (real_create(), stacks::make()) else {
-        return libc::EAGAIN;
+/// Runs a function on a thread of the C library, to its end, on memory of this function; whether it could.
+pub(crate) fn run_a_thread(start: Start) -> bool {
+    let (Some(create), Some(join)) = (
+        real!(c"pthread_create", Create),
+        real!(c"pthread_join", Join),
+    ) else {
+        return false;
+    };
+    let Ok(stack) = memory::reserve(tasks::BLOCK, PAGE) else {
+        return false;
     };
     let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: the place is written to.
     unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) };
-    let bottom = std::ptr::with_exposed_provenance_mut((stack + 4096) as usize);
-    let size = (stacks::STACK - 4096) as usize;
+    let bottom = std::ptr::with_exposed_provenance_mut(stack as usize);
     // SAFETY: a stack that is this thread's alone.
-    unsafe { libc::pthread_attr_setstack(attributes.as_mut_ptr(), bottom, size) };
-    let beginning = Beginning {
-        start,
-        argument,
-        ready: AtomicU32::new(0),
-    };
-    let start_with = (&raw const beginning).cast_mut().cast();
-    // SAFETY: attributes, function and argument are what they must be.
-    let answer = unsafe { create(thread, attributes.as_ptr(), begin, start_with) };
-    // Before it is ready its pages may be moved away from under it.
-    while answer == 0 && beginning.ready.load(Ordering::Acquire) == 0 {
-        futex(&raw const beginning.ready, libc::FUTEX_WAIT, 0);
+    unsafe { libc::pthread_attr_setstack(attributes.as_mut_ptr(), bottom, tasks::BLOCK as usize) };
+    let mut thread = 0;
+    let nothing = std::ptr::null_mut();
+    // SAFETY: attributes and function are what they must be.
+    let begun = unsafe { create(&raw mut thread, attributes.as_ptr(), start, nothing) } == 0;
+    if begun {
+        // SAFETY: the thread from above, once.
+        unsafe { join(thread, std::ptr::null_mut()) };
     }
-    answer
+    // SAFETY: no thread runs on it any more.
+    unsafe { memory::unmap(stack, tasks::BLOCK) };
+    begun
 }
 
-/// futex(2) between threads of this process: waits as long as the word has that value, or wakes so many.
-fn futex(word: *const AtomicU32, operation: c_int, value: u32) {
-    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
-    let no_limit = std::ptr::null::<libc::timespec>();
-    // SAFETY: an aligned word; the kernel refuses an address that is not mapped.
-    unsafe { libc::syscall(libc::SYS_futex, word, operation, value, no_limit) };
+std::arch::global_asm!(
+    // A thread of the program begins: nothing of this library is on its stack when its function is called.
+    ".globl dray_tier_thread",
+    ".hidden dray_tier_thread",
+    "dray_tier_thread:",
+    "sub rsp, 24",
+    "mov rsi, rsp",
+    "call {enters}",
+    "mov rax, [rsp]",
+    "mov rdi, [rsp + 8]",
+    "add rsp, 24",
+    "jmp rax",
+    enters = sym enters,
+);
+
+unsafe extern "C" {
+    safe fn dray_tier_thread(place: *mut c_void) -> *mut c_void;
 }
 
-/// Threads of this library get stacks of this library.
+/// What a thread of the program is to do. Not on the heap: a thread that is killed may end with its lock.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "dray_tier_thread reads both")]
+struct Beginning {
+    start: usize,
+    argument: usize,
+}
+
+/// A place for one, until the thread has taken it.
+struct Place {
+    taken: AtomicBool,
+    words: [AtomicUsize; 2],
+}
+
+static PLACES: [Place; 1024] = [const {
+    Place {
+        taken: AtomicBool::new(false),
+        words: [AtomicUsize::new(0), AtomicUsize::new(0)],
+    }
+}; 1024];
+
+/// Enters the calling thread, and says what it is to do. Its pages do not move from now on.
+extern "C" fn enters(place: &Place, into: &mut Beginning) {
+    let [start, argument] = place
+        .words
+        .each_ref()
+        .map(|word| word.load(Ordering::Relaxed));
+    *into = Beginning { start, argument };
+    place.taken.store(false, Ordering::Release);
+    threads::enter();
+    if let Some(engine) = agent::engine() {
+        engine.pass_round();
+    }
+}
+
+/// A place for what a thread is to do. While all are taken, threads that have begun empty them.
+fn place_of(start: Start, argument: *mut c_void) -> &'static Place {
+    loop {
+        let mut free = PLACES.iter();
+        let free = free.find(|place| !place.taken.swap(true, Ordering::AcqRel));
+        if let Some(place) = free {
+            place.words[0].store(
+                (start as *const c_void).expose_provenance(),
+                Ordering::Relaxed,
+            );
+            place.words[1].store(argument.expose_provenance(), Ordering::Release);
+            return place;
+        }
+        futex_wait(&AtomicU32::new(0), 0, Duration::from_millis(1));
+    }
+}
+
+fn as_argument(place: &'static Place) -> *mut c_void {
+    std::ptr::from_ref(place).cast_mut().cast()
+}
+
+/// Tasks of this library start tasks; threads of the program are entered.
 ///
 /// # Safety
 /// As pthread_create(3).
@@ -110,45 +183,106 @@ unsafe extern "C" fn pthread_create(
     start: Start,
     argument: *mut c_void,
 ) -> c_int {
-    if stacks::on_one() {
-        return create_on_own(thread, start, argument);
+    if tasks::on_one() {
+        let Some(task) = tasks::spawn(start, argument) else {
+            return libc::EAGAIN;
+        };
+        // SAFETY: the caller's place for it.
+        unsafe { thread.write(task) };
+        return 0;
     }
-    match real_create() {
+    let Some(create) = real!(c"pthread_create", Create) else {
+        return libc::EAGAIN;
+    };
+    if !own_process::is_this() {
         // SAFETY: the caller's promise.
-        Some(create) => unsafe { create(thread, attributes, start, argument) },
-        None => libc::EAGAIN,
+        return unsafe { create(thread, attributes, start, argument) };
     }
+    let place = place_of(start, argument);
+    // SAFETY: as above.
+    let answer = unsafe { create(thread, attributes, dray_tier_thread, as_argument(place)) };
+    if answer != 0 {
+        place.taken.store(false, Ordering::Release);
+    }
+    answer
 }
 
-static FORK: AtomicUsize = AtomicUsize::new(0);
-
-/// `_Fork` calls no handlers.
+/// As [`pthread_create`]. The function's result is an `int`, in the same register.
 ///
 /// # Safety
-/// As _Fork(3).
+/// As thrd_create(3).
 #[unsafe(no_mangle)]
-#[allow(non_snake_case, reason = "the C library's name")]
-unsafe extern "C" fn _Fork() -> libc::pid_t {
-    let address = next(&FORK, c"_Fork");
-    if address == 0 {
-        return -1;
-    }
-    let pointer = std::ptr::with_exposed_provenance::<c_void>(address);
-    // SAFETY: the function of that name.
-    let real = unsafe {
-        std::mem::transmute::<*const c_void, unsafe extern "C" fn() -> libc::pid_t>(pointer)
+unsafe extern "C" fn thrd_create(
+    thread: *mut c_void,
+    start: Start,
+    argument: *mut c_void,
+) -> c_int {
+    /// `thrd_error` of `threads.h`.
+    const ERROR: c_int = 2;
+    let Some(create) = real!(c"thrd_create", CreateC11) else {
+        return ERROR;
     };
-    fork::prepare();
-    // SAFETY: the caller's promise.
-    let pid = unsafe { real() };
-    match pid {
-        0 => fork::child(),
-        _ => fork::parent(),
+    if !own_process::is_this() {
+        // SAFETY: the caller's promise.
+        return unsafe { create(thread, start, argument) };
     }
-    pid
+    let place = place_of(start, argument);
+    // SAFETY: as above.
+    let answer = unsafe { create(thread, dray_tier_thread, as_argument(place)) };
+    if answer != 0 {
+        place.taken.store(false, Ordering::Release);
+    }
+    answer
 }
 
-static MREMAP: AtomicUsize = AtomicUsize::new(0);
+/// # Safety
+/// As pthread_join(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_join(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int {
+    if tasks::on_one() && tasks::join(thread) {
+        return 0;
+    }
+    match real!(c"pthread_join", Join) {
+        // SAFETY: the caller's promise.
+        Some(join) => unsafe { join(thread, result) },
+        None => libc::ESRCH,
+    }
+}
+
+/// # Safety
+/// As pthread_detach(3).
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_detach(thread: libc::pthread_t) -> c_int {
+    if tasks::on_one() && tasks::detach(thread) {
+        return 0;
+    }
+    match real!(c"pthread_detach", End) {
+        // SAFETY: the caller's promise.
+        Some(detach) => unsafe { detach(thread) },
+        None => libc::ESRCH,
+    }
+}
+
+/// Thread-local variables of tasks of this library are not destroyed: the C library would allocate for that.
+///
+/// # Safety
+/// As the C library's.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __cxa_thread_atexit_impl(
+    destroy: *const c_void,
+    object: *mut c_void,
+    library: *mut c_void,
+) -> c_int {
+    type AtExit = unsafe extern "C" fn(*const c_void, *mut c_void, *mut c_void) -> c_int;
+    if tasks::on_one() {
+        return 0;
+    }
+    match real!(c"__cxa_thread_atexit_impl", AtExit) {
+        // SAFETY: the caller's promise.
+        Some(real) => unsafe { real(destroy, object, library) },
+        None => -1,
+    }
+}
 
 /// A mapping that is being registered may be in two parts for a moment; it is whole when that is
 /// seen.
@@ -165,11 +299,7 @@ unsafe extern "C" fn mremap(
 ) -> *mut c_void {
     type Mremap =
         unsafe extern "C" fn(*mut c_void, usize, usize, c_int, *mut c_void) -> *mut c_void;
-    let address = next(&MREMAP, c"mremap");
-    let pointer = std::ptr::with_exposed_provenance::<c_void>(address);
-    // SAFETY: null, or the function of that name.
-    let real = unsafe { std::mem::transmute::<*const c_void, Option<Mremap>>(pointer) };
-    let Some(real) = real else {
+    let Some(real) = real!(c"mremap", Mremap) else {
         return libc::MAP_FAILED;
     };
     for _ in 0..3 {
@@ -180,7 +310,7 @@ unsafe extern "C" fn mremap(
         if !split {
             return moved;
         }
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(1));
     }
     // SAFETY: the caller's promise.
     unsafe { real(old, old_size, new_size, flags, new) }

@@ -1,9 +1,9 @@
 //! The preload library of `dray tier`: page migration inside unmodified programs.
 //!
-//! `UFFDIO_MOVE` works on the memory of the calling process alone, so the pages of a program
-//! are migrated by a thread of it. Such a thread must never wait for a page that is out: it uses no memory
-//! that is managed. So this library has an allocator ([`dray_interpose::Heap`]) and stacks ([`stacks`]) of its own,
-//! and a table of files of its own, so that the program neither sees nor closes them.
+//! `UFFDIO_MOVE` works on the memory of the calling process alone, so the pages of a program are migrated by a process that
+//! shares its memory, the agent ([`tasks`]). It must never wait for a page that is out: it uses no memory that is managed. So this
+//! library has an allocator ([`dray_interpose::Heap`]) and stacks of its own. What the kernel writes when a thread of
+//! the program ends stays where it is ([`threads`]), and the agent has none of the program's rights ([`rights`]).
 //!
 //! The library leaves the program around it alone; with the feature `preload` it exports the functions
 //! that it interposes, and is to be loaded by `LD_PRELOAD`.
@@ -17,9 +17,15 @@ mod fork;
 #[cfg(feature = "preload")]
 mod give_back;
 #[cfg(feature = "preload")]
+mod guards;
+#[cfg(feature = "preload")]
 mod hook;
 pub mod own;
-pub mod stacks;
+#[cfg(feature = "preload")]
+mod own_process;
+pub mod rights;
+pub mod tasks;
+pub mod threads;
 
 #[cfg(feature = "preload")]
 #[global_allocator]

@@ -124,18 +124,18 @@ impl TierError {
             Self::Damon {
                 cause: DamonError::InUse,
             } => {
-                "--tracking best takes hints where DAMON is in use; cat \
+                "--tracking best scans for writes; cat \
                  /sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/targets/0/pid_target names the \
                  process that is monitored"
             }
             Self::Damon {
                 cause: DamonError::Stat,
             } => {
-                "--tracking best takes hints where DAMON is in use; or, until the next boot: echo N \
+                "--tracking best scans for writes; or, until the next boot: echo N \
                  > /sys/module/damon_stat/parameters/enabled"
             }
             Self::Damon { .. } => {
-                "--tracking hints works everywhere; DAMON needs root, CONFIG_DAMON_SYSFS and \
+                "--tracking best works everywhere; DAMON needs root, CONFIG_DAMON_SYSFS and \
                  CONFIG_DAMON_VADDR, and no other user of it"
             }
             Self::Untiered { hint, .. } if !hint.is_empty() => hint,

@@ -1,22 +1,30 @@
 //! Starting a program with the preload library, and waiting for its end.
 
+mod place;
+
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
-use crate::session::{Session, Setup, VARIABLE, directory};
+use crate::session::{Session, Setup, VARIABLE};
 use crate::sys::damon;
 use crate::tracking::Tracking;
 use crate::{TierError, untiered};
+use place::Place;
 
 /// File of the session, and of the library, in the session's directory.
 const SESSION: &str = "session";
 const LIBRARY: &str = "libdray_tier_preload.so";
+
+/// How often, and how long apart, it is looked for children once the program has ended.
+const LAST_LOOKS: u32 = 100;
+const LAST_LOOK: Duration = Duration::from_millis(2);
 
 /// What to start.
 #[derive(Debug)]
@@ -55,7 +63,9 @@ pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
     let (end, ended) = mpsc::channel();
     let ended = thread::scope(|scope| {
         scope.spawn(move || untiered::watch(session, LIBRARY, &ended));
+        adopt_agents();
         let result = dray_interpose::start(&library, &variables, &launch.program);
+        reap_agents();
         drop(end);
         result
     });
@@ -75,12 +85,31 @@ pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
     })
 }
 
+/// Agents are children of no program, so that none waits for one: they become this process's, which reaps them.
+fn adopt_agents() {
+    // SAFETY: it changes this process alone.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// Waits for agents of programs that have ended, which end at once; the memory is free then.
+fn reap_agents() {
+    for _ in 0..LAST_LOOKS {
+        // SAFETY: it asks alone.
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
+            // Programs that go on in the background have agents too.
+            0 => thread::sleep(LAST_LOOK),
+            pid if pid > 0 => {}
+            _ => break,
+        }
+    }
+}
+
 /// A session that others find, as long as this lives.
 #[derive(Debug)]
 pub struct Hosted {
     /// The session.
     pub session: Session,
-    directory: SessionDirectory,
+    directory: Place,
 }
 
 impl Hosted {
@@ -90,8 +119,7 @@ impl Hosted {
     /// No directory for its files; no such knob.
     pub fn new(setup: &Setup, knobs: &[String]) -> Result<Hosted, TierError> {
         clean();
-        let directory =
-            SessionDirectory::new().map_err(failed("making the session's directory"))?;
+        let directory = Place::new().map_err(failed("making the session's directory"))?;
         let session = Session::create(&directory.0.join(SESSION), setup)
             .map_err(failed("making the session's file"))?;
         for knob in knobs {
@@ -105,24 +133,17 @@ impl Hosted {
 
 /// Sessions that can be looked at: their number and file.
 pub fn sessions() -> Vec<(u32, PathBuf)> {
-    let Ok(entries) = fs::read_dir(directory()) else {
-        return Vec::new();
-    };
-    let mut found: Vec<(u32, PathBuf)> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let number = entry.file_name().to_str()?.parse().ok()?;
-            Some((number, entry.path().join(SESSION)))
-        })
-        .filter(|(_, path)| path.exists())
-        .collect();
+    let all = place::all().into_iter();
+    let files = all.map(|(number, directory)| (number, directory.join(SESSION)));
+    let mut found: Vec<(u32, PathBuf)> = files.filter(|(_, path)| path.exists()).collect();
     found.sort_unstable();
     found
 }
 
 /// The file of a session, by the number of its process.
-pub fn session_of(process: u32) -> PathBuf {
-    directory().join(process.to_string()).join(SESSION)
+pub fn session_of(process: u32) -> Option<PathBuf> {
+    let mut all = sessions().into_iter();
+    all.find_map(|(number, path)| (number == process).then_some(path))
 }
 
 /// Removes what sessions have left that were killed and of which no process lives.
@@ -145,51 +166,10 @@ fn clean() {
     }
 }
 
-/// The session's directory; it is removed at the end.
-#[derive(Debug)]
-struct SessionDirectory(PathBuf);
-
-impl SessionDirectory {
-    fn new() -> io::Result<SessionDirectory> {
-        let mut builder = DirBuilder::new();
-        builder.mode(0o700);
-        let parent = directory();
-        match builder.create(&parent) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        // A directory of that name of another user would make the program load their library.
-        let metadata = fs::symlink_metadata(&parent)?;
-        let ours = {
-            use std::os::unix::fs::MetadataExt;
-            // SAFETY: it cannot fail.
-            metadata.is_dir() && metadata.uid() == unsafe { libc::geteuid() }
-        };
-        if !ours {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!("{} is not this user's directory", parent.display()),
-            ));
-        }
-        let directory = parent.join(std::process::id().to_string());
-        let _ = fs::remove_dir_all(&directory);
-        builder.create(&directory)?;
-        Ok(SessionDirectory(directory))
-    }
-}
-
-impl Drop for SessionDirectory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o755)
-        .open(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    // Whatever the umask is.
+    file.set_permissions(fs::Permissions::from_mode(0o755))?;
     file.write_all(bytes)
 }
 

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use crate::TierError;
 use crate::adopt::Adopter;
 use crate::back_end::{Limits, Tiering, UffdBackEnd, keep_free};
-use crate::copier::Switch;
+use crate::copier::{PageCopier, Switch};
 use crate::knobs::Knob;
-use crate::mechanism::{Config, Engine, Order, Ranges, Tier, measure_knee};
+use crate::mechanism::{Config, Engine, Opened, Order, Ranges, Tier};
 use crate::policy::by_index;
-use crate::session::{Note, Process, Session, Value};
+use crate::session::{HW, Note, Process, Session, Value};
 use crate::sys::damon::{self, DamonError};
 use crate::sys::{PAGE, thread_cpu_ns};
-use crate::tracking::{Choice, Tracked, Tracker, Tracking, choose};
+use crate::tracking::{Choice, Tracked, Tracker, choose};
 
 /// How often new mappings are looked for.
 const LOOK: Duration = Duration::from_secs(1);
@@ -29,6 +29,8 @@ pub enum Memory {
         own: Ranges,
         /// Pages that never move.
         pinned: Ranges,
+        /// Told of the engine before it moves a page.
+        starts: fn(&Arc<Engine>),
     },
     /// Ranges that the caller has registered.
     Given {
@@ -40,7 +42,11 @@ pub enum Memory {
 /// Tiers the memory of this process.
 pub struct Manager {
     session: Session,
+    /// The program's process. The manager may run in another one, on the same memory.
     pid: u64,
+    /// What was opened in time, or why it could not be: that is said once it is needed.
+    opened: Option<Result<Opened, TierError>>,
+    copier: Option<Switch>,
     process: Option<&'static Process>,
     memory: Memory,
     active: Option<Active>,
@@ -71,10 +77,34 @@ impl Manager {
         Manager {
             session,
             pid: u64::from(std::process::id()),
+            opened: None,
+            copier: None,
             process: None,
             memory,
             active: None,
             failed: false,
+        }
+    }
+
+    /// For the program of process `pid`, whose memory this process has too. Opens what needs rights: afterwards they can be
+    /// given up.
+    pub fn with_rights(session: Session, memory: Memory, pid: u32) -> Manager {
+        let mut manager = Manager::new(session, memory);
+        manager.pid = pid.into();
+        manager.opened = Some(Opened::new(order(session)));
+        if session.setup().device == HW {
+            let mut copier = Switch::new(session);
+            // If it fails it is tried again, and then said.
+            let _ = copier.prepare();
+            manager.copier = Some(copier);
+        }
+        manager
+    }
+
+    fn fail(&mut self, error: &TierError) {
+        self.failed = true;
+        if let Some(process) = self.process {
+            process.fail(&error.to_string(), &error.hint().unwrap_or_default());
         }
     }
 
@@ -109,10 +139,7 @@ impl Manager {
                 return pause;
             }
             if let Err(error) = self.activate() {
-                self.failed = true;
-                if let Some(process) = self.process {
-                    process.fail(&error.to_string(), &error.hint().unwrap_or_default());
-                }
+                self.fail(&error);
                 return pause;
             }
         }
@@ -134,32 +161,30 @@ impl Manager {
     pub fn activate(&mut self) -> Result<(), TierError> {
         self.claim();
         let setup = self.session.setup();
-        let knee = measure_knee()?;
         let config = Config {
             tiers: setup.nodes.map(|node| Tier { node }),
-            order: match setup.shared_read {
-                true => Order::SharedRead,
-                false => Order::Strict,
-            },
+            order: order(self.session),
             release: setup.release,
             unprotected: false,
         };
-        let proc = |error: std::io::Error| TierError::System {
-            call: "opening /proc/self/pagemap",
-            errno: error.raw_os_error().unwrap_or(0),
+        let opened = match self.opened.take() {
+            Some(opened) => opened?,
+            None => Opened::new(config.order)?,
         };
-        let engine = Engine::new(config, Box::new(Switch::new(self.session)))?;
-        let (tracker, refused) = choose(setup.tracking, config.order, Path::new(damon::DIRECTORY))?;
+        let knee = opened.measure_knee()?;
+        let copier = self.copier.take();
+        let copier = copier.unwrap_or_else(|| Switch::new(self.session));
+        let engine = Engine::over(opened, config, Box::new(copier))?;
+        let damon = Path::new(damon::DIRECTORY);
+        let tracker = choose(setup.tracking, &engine, damon, self.pid as i32)?;
         if let Some(process) = self.process {
             process.tracks(tracker.tracking());
-            if let Some(cause) = refused {
-                process.note(Note::Tracking, &not_damon(&cause, tracker.tracking()));
-            }
-        }
-        if let Memory::Process { pinned, .. } = &self.memory {
-            engine.set_pinned(*pinned);
         }
         let engine = Arc::new(engine);
+        if let Memory::Process { pinned, starts, .. } = &self.memory {
+            engine.set_pinned(*pinned);
+            starts(&engine);
+        }
         let served = engine.clone();
         // The C library allocates when a thread starts, from memory of the program. Nothing is registered
         // before that is over: its faults would not be served.
@@ -182,7 +207,7 @@ impl Manager {
         }
         let back_end = UffdBackEnd::new(engine, self.session, self.process, knee.pages);
         self.active = Some(Active {
-            back_end: back_end.map_err(proc)?,
+            back_end: back_end?,
             tiering: Tiering::new(by_index(setup.policy)),
             tracker,
             adopter: Adopter::default(),
@@ -243,26 +268,29 @@ impl Manager {
 }
 
 impl Active {
-    /// The tracker can track no more: hints always can.
+    /// DAMON can track no more: scans for writes always can.
     fn track_otherwise(&mut self, process: Option<&'static Process>, error: &DamonError) {
-        let order = self.back_end.engine().config().order;
-        let other = choose(Choice::Hints, order, Path::new(damon::DIRECTORY));
-        if let Ok((tracker, _)) = other {
+        let engine = self.back_end.engine();
+        if let Ok(tracker) = choose(Choice::Best, engine, Path::new(damon::DIRECTORY), 0) {
             self.tracker = tracker;
         }
         if let Some(process) = process {
-            process.tracks(self.tracker.tracking());
-            process.note(Note::Tracking, &not_damon(error, self.tracker.tracking()));
+            let instead = self.tracker.tracking();
+            process.tracks(instead);
+            let text = format!(
+                "accesses are not tracked with DAMON any more: {error}; instead {}",
+                instead.name()
+            );
+            process.note(Note::Tracking, &text);
         }
     }
 }
 
-/// What is said where hints are taken instead of DAMON.
-fn not_damon(cause: &DamonError, instead: Tracking) -> String {
-    format!(
-        "accesses are not tracked with DAMON: {cause}; instead {}",
-        instead.name()
-    )
+fn order(session: Session) -> Order {
+    match session.setup().shared_read {
+        true => Order::SharedRead,
+        false => Order::Strict,
+    }
 }
 
 /// Anonymous memory of this process that is present: `statm` has it in pages.

@@ -2,6 +2,7 @@
 
 mod batch;
 mod blocks;
+mod children;
 mod copy_phase;
 mod due;
 mod engine;
@@ -21,7 +22,7 @@ pub(crate) use blocks::Blocks;
 pub use blocks::{BLOCK, BLOCK_PAGES, Block, block_of};
 #[cfg(feature = "command")]
 pub(crate) use engine::refused;
-pub use engine::{Config, Engine, Order, Piece, Ranges, Release, Tier};
+pub use engine::{Config, Engine, Opened, Order, Piece, Ranges, Release, Tier};
 pub(crate) use hints::HUGE_HINTS;
 pub use knee::{Knee, measure as measure_knee};
 pub use manage::{Quiet, Stops};

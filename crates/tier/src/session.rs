@@ -15,7 +15,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::knobs::{KNOBS, Knob, KnobError, check_order, parse};
@@ -26,7 +26,7 @@ use crate::tracking::Choice;
 pub const VARIABLE: &str = "DRAY_TIER_SESSION";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"draytier");
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 /// The virtual device.
 pub const VIRTUAL: u64 = 1;
 /// The work queues of this machine.
@@ -54,6 +54,8 @@ pub struct Setup {
     pub device: u64,
     /// What accesses are tracked with.
     pub tracking: Choice,
+    /// Filters (seccomp(2)) that are in force where the session starts.
+    pub filters: u64,
 }
 
 /// The file's content.
@@ -129,6 +131,7 @@ impl Session {
             setup.release as u64,
             setup.device,
             setup.tracking as u64,
+            setup.filters,
         ];
         for (place, word) in self.shared.setup.iter().zip(words) {
             place.store(word, Ordering::Relaxed);
@@ -205,6 +208,7 @@ impl Session {
                 2 => Choice::Hints,
                 _ => Choice::Best,
             },
+            filters: word(9),
         }
     }
 
@@ -316,13 +320,6 @@ fn alive(pid: u64) -> bool {
     answer == 0 || crate::sys::errno() == libc::EPERM
 }
 
-/// Where sessions of this user are.
-pub fn directory() -> PathBuf {
-    // SAFETY: it cannot fail.
-    let uid = unsafe { libc::geteuid() };
-    std::env::temp_dir().join(format!("dray-tier-{uid}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,6 +332,7 @@ mod tests {
         release: Release::Checked,
         device: 1,
         tracking: Choice::Hints,
+        filters: 0,
     };
 
     #[test]

@@ -163,6 +163,7 @@ mod tests {
             release: crate::Release::Kernel,
             device: 1,
             tracking: Choice::Best,
+            filters: 0,
         })
         .expect("memory");
         let process = session.claim(4).expect("room");

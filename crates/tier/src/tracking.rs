@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::TierError;
-use crate::mechanism::{BLOCK, Blocks, Engine, Order};
+use crate::mechanism::{BLOCK, Blocks, Engine};
 use crate::sys::HUGE;
 use crate::sys::damon::{Damon, DamonError};
 use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Wanted, ZERO};
@@ -50,16 +50,26 @@ pub trait Tracker: Send {
 /// The trackers that there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tracking {
-    /// [`ScanTracker`] in strict order.
+    /// [`ScanTracker`] with hints, in strict order.
     ScanAndHints,
-    /// [`ScanTracker`] in shared-read order, where no writes are tracked.
+    /// [`ScanTracker`] with hints, in shared-read order, where no writes are tracked.
     Hints,
     /// [`DamonTracker`].
     Damon,
+    /// [`ScanTracker`] without hints, in strict order.
+    Writes,
+    /// [`ScanTracker`] without hints, in shared-read order: which pages there are.
+    Nothing,
 }
 
 /// All of them.
-pub const TRACKINGS: [Tracking; 3] = [Tracking::ScanAndHints, Tracking::Hints, Tracking::Damon];
+pub const TRACKINGS: [Tracking; 5] = [
+    Tracking::ScanAndHints,
+    Tracking::Hints,
+    Tracking::Damon,
+    Tracking::Writes,
+    Tracking::Nothing,
+];
 
 impl Tracking {
     /// As it is said.
@@ -68,6 +78,8 @@ impl Tracking {
             Self::ScanAndHints => "writes by PAGEMAP_SCAN, reads by hint faults",
             Self::Hints => "reads and writes by hint faults",
             Self::Damon => "reads and writes by DAMON (fvaddr)",
+            Self::Writes => "writes by PAGEMAP_SCAN, no reads",
+            Self::Nothing => "no accesses",
         }
     }
 }
@@ -75,12 +87,13 @@ impl Tracking {
 /// Which tracker is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// DAMON if it can be had, hints if not.
+    /// What holds no page out and needs no rights: scans for writes. From outside (`--pid`), DAMON if it can be
+    /// had.
     #[default]
     Best,
     /// DAMON or nothing.
     Damon,
-    /// Hints.
+    /// Scans for writes, and hints.
     Hints,
 }
 
@@ -97,34 +110,28 @@ pub fn check(choice: Choice, damon: &Path) -> Result<(), TierError> {
     taken.map(drop).map_err(|cause| TierError::Damon { cause })
 }
 
-/// The tracker for this process, and why it is not DAMON where that was not asked for.
+/// The tracker for the memory of an engine, which is that of process `pid`.
 ///
 /// # Errors
-/// DAMON alone was asked for and cannot be had; `/proc` is not there.
+/// DAMON was asked for and cannot be had; `/proc` is not there.
 pub fn choose(
     choice: Choice,
-    order: Order,
+    engine: &Engine,
     damon: &Path,
-) -> Result<(Box<dyn Tracker>, Option<DamonError>), TierError> {
-    let proc = |error: std::io::Error| TierError::System {
-        call: "opening /proc/self/pagemap",
+    pid: i32,
+) -> Result<Box<dyn Tracker>, TierError> {
+    if choice != Choice::Damon {
+        let hints = choice == Choice::Hints;
+        let tracker = ScanTracker::new(engine.pagemap()?, engine.config().order, hints);
+        return Ok(Box::new(tracker));
+    }
+    let taken = DamonTracker::take(damon, pid).map_err(|error| TierError::System {
+        call: "opening /proc/PID/pagemap",
         errno: error.raw_os_error().unwrap_or(0),
-    };
-    let refused = match choice {
-        Choice::Hints => None,
-        Choice::Best | Choice::Damon => {
-            match DamonTracker::take(damon, std::process::id() as i32).map_err(proc)? {
-                Ok(tracker) => return Ok((Box::new(tracker), None)),
-                Err(error) => Some(error),
-            }
-        }
-    };
-    match refused {
-        Some(cause) if choice == Choice::Damon => Err(TierError::Damon { cause }),
-        refused => {
-            let tracker = ScanTracker::new(order).map_err(proc)?;
-            Ok((Box::new(tracker), refused))
-        }
+    })?;
+    match taken {
+        Ok(tracker) => Ok(Box::new(tracker)),
+        Err(cause) => Err(TierError::Damon { cause }),
     }
 }
 

@@ -227,6 +227,7 @@ pub(super) fn json(found: &SurveyResult) -> serde_json::Value {
         })
     });
     serde_json::json!({
+        "schema": print::SCHEMA,
         "answer": verdict(found)[0],
         "command": found.command,
         "platform": found.platform,

@@ -17,7 +17,6 @@ use super::saving::{Buffers, CallTimes, Estimator, Ranged, SIZES};
 use super::site_names::SiteNames;
 use super::{Args, Format, page, summary};
 use crate::configured::{self, Configured};
-use crate::print;
 
 /// Calls of one function and size.
 #[derive(Debug, Clone, Copy, Default)]
@@ -173,7 +172,7 @@ pub(super) fn run(args: &Args, library: &[u8]) -> anyhow::Result<ExitCode> {
         eprintln!("dray offload: the report is {}", path.display());
     }
     match args.stats {
-        Some(Format::Json) => eprint!("{}", print::document(&summary::json(&found))?),
+        Some(Format::Json) => eprintln!("{}", summary::json(&found)),
         _ => eprint!("{}", summary::text(&found)),
     }
     match ended.signal {

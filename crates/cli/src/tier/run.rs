@@ -16,7 +16,8 @@ use dray_tier::sys::references::can_be_checked;
 use dray_tier::tracking::Choice;
 use dray_tier::{Engine, Release, TierError};
 
-use super::{Mover, Order, Reused, Session, Tracking, remote, table};
+use super::status::Format;
+use super::{Mover, Order, Policy, Reused, Session, Tracking, remote, table};
 use crate::complain::Usage;
 
 pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
@@ -37,7 +38,7 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
         )
     })?;
     check(program)?;
-    Engine::check()?;
+    let opened = Engine::check()?;
     dray_tier::tracking::check(setup.tracking, Path::new(DIRECTORY))?;
     if args.mover == Mover::Hw {
         dray_tier::copier::HwCopier::open(1)?;
@@ -48,6 +49,10 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
         program: args.program.clone(),
         library,
     };
+    if args.stats != Some(Format::Json) {
+        eprint!("{}", conditions(&setup, opened.sees_forks()));
+    }
+    drop(opened);
     let ended = launch(&launch_it)?;
     let snapshot = dray_tier::stats::snapshot(&ended.session);
     match args.stats {
@@ -73,6 +78,31 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
         }
         (code, None) => Ending::Exited(code).pass_on(),
     }
+}
+
+/// What accesses are tracked with, and what the program must not do.
+fn conditions(setup: &Setup, sees_forks: bool) -> String {
+    let (tracked, more) = match (setup.tracking, setup.shared_read) {
+        (Choice::Best, false) => ("writes; what is only read counts as idle", None),
+        (Choice::Best, true) => ("nothing", None),
+        (Choice::Damon, _) => (
+            "reads and writes, by DAMON",
+            Some("gives rights up: the process dray-tier keeps them, to use DAMON"),
+        ),
+        (Choice::Hints, _) => (
+            "reads and writes, by hints",
+            Some("is dumped or debugged at all: pages are out for whole intervals"),
+        ),
+    };
+    let forks = (!sees_forks).then_some("forks by a system call instruction of its own: without CAP_SYS_PTRACE its child may read zeros");
+    let lines = [
+        "is killed with a robust mutex that it has just taken, dumps core, or is read by a debugger",
+        "locks all memory, makes guard regions, pins memory for AF_XDP or VFIO, or starts threads, by system calls of its own",
+        "kills the process dray-tier, or is saved or recorded as it runs (CRIU, rr)",
+    ];
+    let lines = lines.into_iter().chain(more).chain(forks);
+    let lines: String = lines.map(|line| format!("  {line}\n")).collect();
+    format!("note: accesses seen: {tracked}. Not for a program that, while a page moves,\n{lines}")
 }
 
 /// What processes said, each text once.
@@ -130,6 +160,14 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
         };
         return Err(TierError::Order { copier }.into());
     }
+    let needs_accesses = matches!(args.policy, Policy::Tpp | Policy::Memtis | Policy::Lru);
+    let sees_none = args.order == Order::SharedRead && args.tracking == Tracking::Best;
+    if needs_accesses && sees_none && args.pid.is_none() {
+        return Err(Usage::error(
+            "--order shared-read sees no writes, and this policy needs accesses",
+            "--tracking hints or damon; or --policy rotate, which needs none",
+        ));
+    }
     Ok(Setup {
         bytes: [fast.0, slow.0],
         nodes: [fast.1, slow.1],
@@ -157,6 +195,7 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
             Tracking::Damon => Choice::Damon,
             Tracking::Hints => Choice::Hints,
         },
+        filters: dray_tier::sys::processes::filters("self"),
     })
 }
 

@@ -76,12 +76,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let session = args.which.open()?;
     let live = std::io::stdout().is_terminal() && !args.once && args.format == Format::Table;
     loop {
-        let mut text = table::print(&dray_tier::stats::snapshot(&session), args.format)?;
+        let text = table::print(&dray_tier::stats::snapshot(&session), args.format)?;
+        let out = &mut std::io::stdout().lock();
         if live {
             // The cursor goes home, and the rest of the screen is erased.
-            text.insert_str(0, "\x1b[H\x1b[J");
+            print::raw(out, "\x1b[H\x1b[J")?;
         }
-        print::all(&mut std::io::stdout().lock(), &text)?;
+        print::all(out, &text)?;
         if !live || args.which.open().is_err() {
             return Ok(ExitCode::SUCCESS);
         }

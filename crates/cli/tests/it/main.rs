@@ -45,6 +45,7 @@ mod run_supervised;
 mod run_write;
 mod session;
 mod tier;
+mod tier_hazards;
 mod tier_refused;
 mod vfio;
 mod vhost;

@@ -92,7 +92,7 @@ fn reuse_frames_selects_the_frames_that_are_reported() {
 
 #[test]
 fn python_keeps_its_memory_in_order_shared_read() {
-    python("--order shared-read --policy lru");
+    python("--order shared-read --policy lru --tracking hints");
 }
 
 #[test]

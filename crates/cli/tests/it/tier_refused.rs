@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{directory, dray};
-use crate::tier::PYTHON;
 
 /// A command that finds DAMON in use by another process: copies of its files, locked, in private mounts.
 fn where_damon_is_in_use(dir: &Path, arguments: &str) -> assert_cmd::Command {
@@ -41,20 +40,12 @@ fn an_error_says_that_damon_is_in_use() {
     let error =
         "error: accesses cannot be tracked with DAMON: DAMON is in use\nhint: --tracking best";
     assert!(text.contains(error), "{text}");
-    // By default hints are used then, and a note says so.
+    // By default it is not asked for.
     let dir = directory();
-    let script = dir.path().join("script.py");
-    fs::write(&script, PYTHON).expect("a file");
-    let best = "tier --fast 16M --knob interval_ms=5 -- /usr/bin/python3 script.py";
-    let output = where_damon_is_in_use(dir.path(), best)
+    where_damon_is_in_use(dir.path(), "tier --fast 16M -- echo ran")
         .assert()
         .success()
-        .stdout("whole\n")
-        .get_output()
-        .clone();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let said = "DAMON is in use; instead writes by PAGEMAP_SCAN, reads by hint faults\n";
-    assert!(text.contains(said), "{text}");
+        .stdout("ran\n");
 }
 
 pub(crate) fn refused(arguments: &str, message: &str) {
@@ -93,6 +84,10 @@ fn bad_tiers_and_knobs_are_refused_with_the_reason() {
     ] {
         refused(&format!("tier {arguments} {echo}"), message);
     }
+    refused(
+        "tier --fast 1M --order shared-read -- /bin/echo",
+        "--order shared-read sees no writes",
+    );
     refused("tier --fast 1M", "no program is named");
     refused("tier --fast 1M --pid 1", "both tiers must be nodes");
     let nodes = "tier --fast node:0 --slow node:77";
@@ -105,6 +100,72 @@ fn bad_tiers_and_knobs_are_refused_with_the_reason() {
         "tier prepare --node 77 --dry-run",
         "there is no NUMA node 77",
     );
+}
+
+/// Before the program starts: what is seen of it, and what it must not do.
+#[test]
+fn conditions_are_said_before_the_program_starts() {
+    for (options, conditions) in [
+        (
+            "",
+            [
+                "accesses seen: writes",
+                "a robust mutex",
+                "kills the process dray-tier",
+            ],
+        ),
+        ("--tracking hints", ["by hints", "whole intervals", "CRIU"]),
+    ] {
+        let dir = directory();
+        let output = dray(dir.path(), &format!("tier --fast 1G {options} -- echo ran"))
+            .assert()
+            .success()
+            .stdout("ran\n")
+            .get_output()
+            .clone();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        for condition in conditions {
+            assert!(text.contains(condition), "{text}");
+        }
+    }
+    let dir = directory();
+    let quiet = dray(dir.path(), "tier --fast 1G --stats=json -- true")
+        .assert()
+        .success();
+    assert!(quiet.get_output().stderr.starts_with(b"{"));
+}
+
+/// Nobody can take a session's directory first, and a program that becomes another user is as without dray.
+#[test]
+fn others_keep_nobody_from_tier() {
+    let dir = directory();
+    // As a shared temporary directory is.
+    let all = fs::Permissions::from_mode(0o1777);
+    fs::set_permissions(dir.path(), all).expect("our own");
+    for name in ["dray-tier-0", "dray-tier.1.0"] {
+        fs::write(dir.path().join(name), "").expect("a file");
+    }
+    let mut tier = dray(dir.path(), "tier --fast 1G -- /bin/sh -c");
+    tier.env("TMPDIR", dir.path());
+    let library = "cat /proc/self/maps | grep -c dray_tier_preload";
+    tier.arg(format!(
+        "{library}; setpriv --reuid=65534 --clear-groups sh -c '{library}' 2>&1"
+    ));
+    let output = tier.assert().success().get_output().clone();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // SAFETY: it cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root becomes another user");
+        return;
+    }
+    // Both load it, and the dynamic linker says nothing.
+    let counts: Vec<u32> = text
+        .lines()
+        .map(|line| line.parse().expect("a count"))
+        .collect();
+    assert!(matches!(counts[..], [1.., 1..]), "{text}");
+    let left = fs::read_dir(dir.path()).expect("our own").count();
+    assert_eq!(left, 2, "the session's directory is removed");
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn session() -> Session {
         release: crate::Release::Kernel,
         device: VIRTUAL,
         tracking: Choice::Hints,
+        filters: 0,
     };
     Session::private(&setup).expect("memory")
 }

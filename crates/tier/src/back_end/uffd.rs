@@ -44,18 +44,19 @@ impl UffdBackEnd {
     /// and counted for the process.
     ///
     /// # Errors
-    /// `/proc` is not there.
+    /// No descriptor is left.
     pub fn new(
         engine: Arc<Engine>,
         session: Session,
         process: Option<&'static Process>,
         knee: u64,
-    ) -> std::io::Result<UffdBackEnd> {
+    ) -> Result<UffdBackEnd, TierError> {
+        let pagemap = engine.pagemap()?;
         Ok(UffdBackEnd {
             engine,
             session,
             process,
-            pagemap: PageMap::own()?,
+            pagemap,
             knee,
             cgroup: Cgroup::own(),
             refused: (0, 0),

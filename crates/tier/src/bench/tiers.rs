@@ -149,6 +149,7 @@ pub fn run(case: &Case) -> Result<Running, TierError> {
         release: crate::Release::Kernel,
         device: VIRTUAL,
         tracking: Choice::Hints,
+        filters: 0,
     })
     .map_err(failed)?;
     for knob in &case.knobs {

@@ -148,6 +148,7 @@ mod tests {
             release: crate::Release::Kernel,
             device: 1,
             tracking: Choice::Best,
+            filters: 0,
         };
         let session = Session::private(&setup).expect("memory");
         let base = memory::reserve(4 * HUGE, HUGE).expect("memory");

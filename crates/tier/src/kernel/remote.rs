@@ -190,6 +190,7 @@ mod tests {
             release: crate::Release::Kernel,
             device: VIRTUAL,
             tracking,
+            filters: 0,
         };
         Session::private(&setup).expect("memory")
     }

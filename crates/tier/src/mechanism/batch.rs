@@ -1,5 +1,6 @@
 //! One batch from its frames to its end.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::blocks::mask;
@@ -16,6 +17,8 @@ use super::windows::{BASE_SLOTS, HUGE_SLOTS};
 use crate::sys::{HUGE, PAGE};
 
 pub(crate) const PAUSE: Duration = Duration::from_micros(200);
+/// Between two looks whether the threads that hold all moves are done.
+const BREATH: Duration = Duration::from_micros(20);
 
 impl Engine {
     /// Moves pages to frames of tier `to` (0 is fast, 1 is slow), in batches of at most
@@ -58,7 +61,10 @@ impl Engine {
             return;
         }
         let to = to & 1;
-        // A fork waits until the batch has ended.
+        // A fork waits until the batch has ended, and does not wait for another.
+        while self.waiting.load(Ordering::Relaxed) > 0 {
+            std::thread::sleep(BREATH);
+        }
         let mut migrator = self.lock_migrator();
         let mut at = Instant::now();
         let mut lap = |total: &mut Duration| {
@@ -73,6 +79,7 @@ impl Engine {
             self.failed(error);
             return;
         }
+        let round = self.begin_round();
         let (mut flights, used) = self.frames(&mut migrator, pieces, to);
         lap(&mut report.frames);
         self.take_off(&mut flights, pieces.len());
@@ -96,6 +103,7 @@ impl Engine {
         }
         self.move_in(copied);
         let clean = self.land(to, copied, report);
+        drop(round);
         lap(&mut report.back);
         self.release(&mut migrator, &used, to, clean);
         lap(&mut report.release);
@@ -119,9 +127,7 @@ impl Engine {
                 }
                 if !managed && !state.covers(flight.address, flight.address + flight.len()) {
                     flight.stage = Stage::Ended(Outcome::Gone);
-                } else if pinned.iter().any(|(first, last)| {
-                    *first < flight.address + flight.len() && flight.address < *last
-                }) {
+                } else if pinned.overlaps(flight.address, flight.address + flight.len()) {
                     flight.stage = Stage::Ended(Outcome::NotMovable);
                 } else if being_dropped(&state, flight) {
                     flight.stage = Stage::Ended(Outcome::BeingDropped);

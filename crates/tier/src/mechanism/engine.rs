@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::os::fd::FromRawFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::hints::{HUGE_HINTS, SLOTS};
+use super::knee::{self, Knee};
 use super::state::State;
 use super::windows::TierWindows;
 use crate::TierError;
@@ -90,6 +91,49 @@ pub struct Piece {
     pub huge: bool,
 }
 
+/// What an engine needs rights for: opened before they are given up.
+#[derive(Debug)]
+pub struct Opened {
+    uffd: Uffd,
+    /// To measure with.
+    spare: Uffd,
+    pagemap: File,
+}
+
+impl Opened {
+    /// For this process's memory.
+    ///
+    /// # Errors
+    /// userfaultfd is forbidden or too old; `/proc` is not there.
+    pub fn new(order: Order) -> Result<Opened, TierError> {
+        Ok(Opened {
+            uffd: open(order)?,
+            spare: knee::open()?,
+            pagemap: File::open("/proc/self/pagemap").map_err(no_pagemap)?,
+        })
+    }
+
+    /// From how many pages in a row on a page is cheap to move.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn measure_knee(&self) -> Result<Knee, TierError> {
+        knee::measure_by(&self.spare)
+    }
+
+    /// Whether children have all of their memory however they are made.
+    pub fn sees_forks(&self) -> bool {
+        self.uffd.features() & uffd::FEATURE_EVENT_FORK != 0
+    }
+}
+
+fn no_pagemap(error: std::io::Error) -> TierError {
+    TierError::System {
+        call: "opening /proc/self/pagemap",
+        errno: error.raw_os_error().unwrap_or(0),
+    }
+}
+
 /// Events since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -126,6 +170,10 @@ pub struct Engine {
     pub(crate) bell: u64,
     /// Held while pages are out: a fork waits for it.
     pub(crate) migrator: Mutex<Migrator>,
+    /// Threads that wait for it to hold all moves: the next batch lets them go first.
+    pub(crate) waiting: AtomicU32,
+    /// Odd while pages are chosen and out; a futex.
+    pub(crate) round: AtomicU32,
     state: Mutex<State>,
     failure: Mutex<Option<TierError>>,
     /// Returns whether a page is there.
@@ -152,8 +200,8 @@ impl Engine {
     ///
     /// # Errors
     /// [`TierError::Forbidden`], [`TierError::OldKernel`].
-    pub fn check() -> Result<(), TierError> {
-        open(Order::Strict).map(|_| ())
+    pub fn check() -> Result<Opened, TierError> {
+        Opened::new(Order::Strict)
     }
 
     /// An engine without managed memory.
@@ -161,12 +209,28 @@ impl Engine {
     /// # Errors
     /// userfaultfd is forbidden or too old; no such node; a copier that cannot copy so.
     pub fn new(config: Config, copier: Box<dyn PageCopier>) -> Result<Engine, TierError> {
+        Engine::over(Opened::new(config.order)?, config, copier)
+    }
+
+    /// As [`Engine::new`], with what was opened before, for the order of `config`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn over(
+        opened: Opened,
+        config: Config,
+        copier: Box<dyn PageCopier>,
+    ) -> Result<Engine, TierError> {
         if config.order == Order::SharedRead && copier.name() != "cpu" {
             return Err(TierError::Order {
                 copier: copier.name(),
             });
         }
-        let uffd = open(config.order)?;
+        let Opened {
+            uffd,
+            pagemap: frames,
+            ..
+        } = opened;
         let windows = [
             TierWindows::new(&config.tiers[0], config.release, &uffd)?,
             TierWindows::new(&config.tiers[1], config.release, &uffd)?,
@@ -180,12 +244,8 @@ impl Engine {
             .map_err(system("UFFDIO_REGISTER"))?;
         let mut state = State::default();
         state.hints.give(hints, hints + huge);
-        let proc = |error: std::io::Error| TierError::System {
-            call: "opening /proc/self/pagemap",
-            errno: error.raw_os_error().unwrap_or(0),
-        };
-        let pagemap = PageMap::own_for_few_runs().map_err(proc)?;
-        let frames = File::open("/proc/self/pagemap").map_err(proc)?;
+        let pagemap = frames.try_clone().map_err(no_pagemap)?;
+        let pagemap = PageMap::over_for_few_runs(pagemap);
         // SAFETY: it takes a value and flags.
         let wake = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if wake < 0 {
@@ -206,6 +266,8 @@ impl Engine {
                 copier,
                 pagemap,
             }),
+            waiting: AtomicU32::new(0),
+            round: AtomicU32::new(0),
             state: Mutex::new(state),
             failure: Mutex::new(None),
             frames,
@@ -232,6 +294,45 @@ impl Drop for Engine {
     }
 }
 
+/// Ranges in order and apart.
+#[derive(Debug)]
+pub(crate) struct Pinned(Vec<(u64, u64)>);
+
+impl Pinned {
+    fn new(mut all: Vec<(u64, u64)>) -> Pinned {
+        all.sort_unstable();
+        let mut merged: Vec<(u64, u64)> = Vec::with_capacity(all.len());
+        for (start, end) in all {
+            match merged.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => merged.push((start, end)),
+            }
+        }
+        Pinned(merged)
+    }
+
+    /// Whether something in a range is pinned.
+    pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
+        let index = self.0.partition_point(|(_, last)| *last <= start);
+        self.0.get(index).is_some_and(|(first, _)| *first < end)
+    }
+}
+
+/// Pages are chosen and moved while it lives.
+#[derive(Debug)]
+pub(crate) struct Round<'a>(&'a AtomicU32);
+
+impl Drop for Round<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        let word = std::ptr::from_ref(self.0);
+        // SAFETY: an aligned word of the engine's.
+        unsafe { libc::syscall(libc::SYS_futex, word, operation, i32::MAX) };
+    }
+}
+
+/// With events of forks where they are allowed: only then has a child all of its memory however it was made.
 fn open(order: Order) -> Result<Uffd, TierError> {
     let events = uffd::FEATURE_EVENT_REMAP | uffd::FEATURE_EVENT_REMOVE | uffd::FEATURE_EVENT_UNMAP;
     // With WP_ASYNC the kernel takes protection away by itself: that tracks writes, but stops none.
@@ -242,7 +343,9 @@ fn open(order: Order) -> Result<Uffd, TierError> {
             Order::Strict => uffd::FEATURE_WP_ASYNC,
             Order::SharedRead => 0,
         };
-    Uffd::open(features).map_err(refused)
+    Uffd::open(features | uffd::FEATURE_EVENT_FORK)
+        .or_else(|_| Uffd::open(features))
+        .map_err(refused)
 }
 
 /// Why there is no userfaultfd.
@@ -264,14 +367,49 @@ impl Engine {
         &self.config
     }
 
+    /// Whether children have all of their memory however they are made: the kernel tells of each.
+    pub fn sees_forks(&self) -> bool {
+        self.uffd.features() & uffd::FEATURE_EVENT_FORK != 0
+    }
+
     /// Sets which pages never move, though their mappings are managed: those that the threads of the
     /// engine need. `pinned` is called before each batch.
     pub fn set_pinned(&self, pinned: Ranges) {
         let _ = self.pinned.set(pinned);
     }
 
-    pub(crate) fn pinned(&self) -> Vec<(u64, u64)> {
-        self.pinned.get().map_or_else(Vec::new, |pinned| pinned())
+    /// Pages that never move. It is asked within a [`Round`].
+    pub(crate) fn pinned(&self) -> Pinned {
+        let all = self.pinned.get().map_or_else(Vec::new, |pinned| pinned());
+        Pinned::new(all)
+    }
+
+    /// From now on pages are chosen and moved. See [`Engine::pass_round`].
+    pub(crate) fn begin_round(&self) -> Round<'_> {
+        self.round.fetch_add(1, Ordering::SeqCst);
+        Round(&self.round)
+    }
+
+    /// Returns when no page is out that may have been chosen before the call: what has been pinned by then is
+    /// where it is, and stays. It makes no system call but futex(2).
+    pub fn pass_round(&self) {
+        let round = self.round.load(Ordering::SeqCst);
+        while round % 2 == 1 && self.round.load(Ordering::SeqCst) == round {
+            let no_limit = std::ptr::null::<libc::timespec>();
+            let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+            let word = &raw const self.round;
+            // SAFETY: an aligned word of the engine's; it waits while the word has that value.
+            unsafe { libc::syscall(libc::SYS_futex, word, operation, round, no_limit) };
+        }
+    }
+
+    /// The page map of this process, over the file that was opened first.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn pagemap(&self) -> Result<PageMap, TierError> {
+        let file = self.frames.try_clone().map_err(no_pagemap)?;
+        Ok(PageMap::over(file))
     }
 
     pub(crate) fn failed(&self, error: impl Into<TierError>) {
@@ -294,5 +432,54 @@ impl Engine {
     pub fn take_failure(&self) -> Option<TierError> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copier::Cores;
+
+    #[test]
+    fn pinned_ranges_are_merged_and_found() {
+        let pinned = Pinned::new(vec![(30, 40), (10, 20), (15, 25), (25, 28)]);
+        assert_eq!(pinned.0, [(10, 28), (30, 40)]);
+        let overlaps = [
+            (0, 10),
+            (0, 11),
+            (27, 30),
+            (28, 30),
+            (28, 31),
+            (39, 50),
+            (40, 50),
+        ];
+        let found = overlaps.map(|(start, end)| pinned.overlaps(start, end));
+        assert_eq!(found, [false, true, true, false, true, true, false]);
+        assert!(!Pinned::new(Vec::new()).overlaps(0, u64::MAX));
+    }
+
+    /// Who has pinned a page goes on when the round is over that may not have seen it.
+    #[test]
+    fn a_round_that_is_under_way_is_waited_for() {
+        let engine = Engine::new(Config::default(), Box::new(Cores::new(1))).expect("Linux 6.8");
+        engine.pass_round();
+        let round = engine.begin_round();
+        let passed = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (begun, begins) = std::sync::mpsc::channel();
+            let waits = scope.spawn(|| {
+                begun.send(()).expect("it waits");
+                engine.pass_round();
+                passed.store(true, Ordering::SeqCst);
+            });
+            begins.recv().expect("a thread");
+            for _ in 0..1000 {
+                std::thread::yield_now();
+                assert!(!passed.load(Ordering::SeqCst));
+            }
+            drop(round);
+            waits.join().expect("a thread");
+        });
+        assert!(passed.load(Ordering::SeqCst));
     }
 }

@@ -68,6 +68,7 @@ impl Engine {
                 self.counts.protected.fetch_add(1, Ordering::Relaxed);
                 self.writable(state, address / PAGE * PAGE);
             }
+            Event::Fork { child } => self.forked(state, child),
             Event::Remap { from, to, len } => {
                 self.counts.layout.fetch_add(1, Ordering::Relaxed);
                 state.remapped(from, to, len);

@@ -133,6 +133,12 @@ impl Hints {
         self.out.keys().next().copied()
     }
 
+    /// Pages that are out: address, slot, bytes.
+    pub(crate) fn out(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        let all = self.out.iter();
+        all.map(|(address, hint)| (*address, hint.slot, hint.len()))
+    }
+
     pub(crate) fn addresses(&self) -> Vec<u64> {
         self.out.keys().copied().collect()
     }
@@ -216,15 +222,11 @@ impl Engine {
     fn arm(&self, pages: &[u64], huge: bool) -> u64 {
         let len = if huge { HUGE } else { PAGE };
         let migrator = self.lock_migrator();
+        let _round = self.begin_round();
         let pinned = self.pinned();
-        let is_pinned = |page: u64| {
-            pinned
-                .iter()
-                .any(|(first, last)| *first < page + len && page < *last)
-        };
         let mut armed = 0;
         for page in pages {
-            if is_pinned(*page) {
+            if pinned.overlaps(*page, page + len) {
                 continue;
             }
             let mut state = self.lock();

@@ -30,8 +30,17 @@ pub struct Knee {
 /// # Errors
 /// userfaultfd is forbidden; no memory.
 pub fn measure() -> Result<Knee, TierError> {
+    measure_by(&open()?)
+}
+
+/// What [`measure_by`] needs.
+pub(super) fn open() -> Result<Uffd, TierError> {
+    Uffd::open(FEATURE_MOVE).map_err(refused)
+}
+
+/// As [`measure`], with what was opened before.
+pub(super) fn measure_by(uffd: &Uffd) -> Result<Knee, TierError> {
     let longest = LENGTHS[LENGTHS.len() - 1] * PAGE;
-    let uffd = Uffd::open(FEATURE_MOVE).map_err(refused)?;
     let memory = Scratch::new(2 * longest)?;
     let (home, away) = (memory.start, memory.start + longest);
     memory::advise(home, longest, libc::MADV_POPULATE_WRITE).map_err(system("madvise"))?;

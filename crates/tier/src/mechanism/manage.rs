@@ -127,7 +127,9 @@ impl Engine {
     /// Any thread of the program may call it, also one that has another table of files than the
     /// thread that [serves](Engine::serve), and that thread must run.
     pub fn quiet(&self) -> Quiet<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         let migrator = self.lock_migrator();
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
         let mut bell = None;
         while self.lock().hints.first().is_some() {
             if let Some(bell) = bell.replace(self.bell) {

@@ -88,6 +88,12 @@ pub struct PageMap {
 }
 
 impl PageMap {
+    /// Over a file that is open: it shows the memory that was this process's when it was opened.
+    pub fn over(file: File) -> PageMap {
+        let runs = vec![Run::default(); RUNS];
+        PageMap { file, runs }
+    }
+
     /// This process's.
     ///
     /// # Errors
@@ -101,9 +107,14 @@ impl PageMap {
     /// # Errors
     /// `/proc` is not there.
     pub fn own_for_few_runs() -> io::Result<PageMap> {
-        let mut map = PageMap::own()?;
+        File::open("/proc/self/pagemap").map(PageMap::over_for_few_runs)
+    }
+
+    /// As [`PageMap::own_for_few_runs`], over a file that is open.
+    pub fn over_for_few_runs(file: File) -> PageMap {
+        let mut map = PageMap::over(file);
         map.runs.truncate(FEW_RUNS);
-        Ok(map)
+        map
     }
 
     /// Another process's.
@@ -115,9 +126,7 @@ impl PageMap {
     }
 
     fn open(path: &str) -> io::Result<PageMap> {
-        let file = File::open(path)?;
-        let runs = vec![Run::default(); RUNS];
-        Ok(PageMap { file, runs })
+        Ok(PageMap::over(File::open(path)?))
     }
 
     /// Calls `each` for runs in `start..end`.

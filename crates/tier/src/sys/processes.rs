@@ -67,6 +67,15 @@ pub fn name(proc: &Path, pid: u32) -> Option<String> {
     Some(name.trim_end().to_owned())
 }
 
+/// Filters that are in force for a process (seccomp(2)).
+pub fn filters(pid: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp_filters:"));
+    line.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,8 @@ use super::errno;
 
 /// Writes to protected pages are messages.
 pub const FEATURE_WP: u64 = 1 << 0;
+/// Forks are messages, and the memory of the child stays registered. It needs CAP_SYS_PTRACE.
+pub const FEATURE_EVENT_FORK: u64 = 1 << 1;
 /// Moves of mappings are messages, and moved mappings stay registered.
 pub const FEATURE_EVENT_REMAP: u64 = 1 << 2;
 /// `MADV_DONTNEED` is a message.
@@ -38,6 +40,7 @@ const IOC_WRITEPROTECT: u64 = 0xc018_aa06;
 const IOC_NEW: u64 = 0xaa00;
 
 const EVENT_PAGEFAULT: u8 = 0x12;
+const EVENT_FORK: u8 = 0x13;
 const EVENT_REMAP: u8 = 0x14;
 const EVENT_REMOVE: u8 = 0x15;
 const EVENT_UNMAP: u8 = 0x16;
@@ -114,6 +117,11 @@ pub enum Event {
     Protected {
         /// Address of the access.
         address: u64,
+    },
+    /// The process has a child with memory of its own, by whatever call.
+    Fork {
+        /// The userfaultfd of the child's memory, in the table of files of the thread that read this.
+        child: RawFd,
     },
     /// A mapping has been moved (mremap).
     Remap {
@@ -194,6 +202,17 @@ impl Uffd {
             return Err(errno());
         }
         Ok(Uffd { fd, features })
+    }
+
+    /// The one of a child, from [`Event::Fork`].
+    ///
+    /// # Safety
+    /// The descriptor is open, and nobody else's.
+    pub unsafe fn of_child(&self, child: RawFd) -> Uffd {
+        // SAFETY: the caller's promise.
+        let fd = unsafe { OwnedFd::from_raw_fd(child) };
+        let features = self.features;
+        Uffd { fd, features }
     }
 
     /// The features it was opened with.
@@ -362,6 +381,10 @@ fn decode(message: &Message) -> Option<Event> {
         // flags, address, thread.
         EVENT_PAGEFAULT if a & PAGEFAULT_FLAG_WP != 0 => Event::Protected { address: b },
         EVENT_PAGEFAULT => Event::Missing { address: b },
+        // A number of 32 bits, and nothing behind it.
+        EVENT_FORK => Event::Fork {
+            child: a as u32 as RawFd,
+        },
         EVENT_REMAP => Event::Remap {
             from: a,
             to: b,
@@ -459,6 +482,10 @@ mod tests {
             decode(&message(EVENT_PAGEFAULT, [1, 0x1000, 0])),
             Some(Event::Missing { address: 0x1000 })
         );
-        assert_eq!(decode(&message(0x13, [1, 2, 3])), None);
+        assert_eq!(
+            decode(&message(EVENT_FORK, [7 | 1 << 32, 0, 0])),
+            Some(Event::Fork { child: 7 })
+        );
+        assert_eq!(decode(&message(0x17, [1, 2, 3])), None);
     }
 }

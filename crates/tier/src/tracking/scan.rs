@@ -1,4 +1,4 @@
-//! Writes by `PAGEMAP_SCAN`, reads by hints: what every machine has.
+//! Writes by `PAGEMAP_SCAN`, and reads by hints if they are asked for: what every machine has.
 //!
 //! Both cost the program time: a write to a page that a scan has protected some 1.1 us, a touched
 //! hint some 16 us. So both are as frequent as the overhead knob allows, and each has half of it.
@@ -6,6 +6,9 @@
 //! What a block's history counts is rounds: in one, each block of the slow tier has had a hint, and so have those of the
 //! fast tier without writes. With little overhead or much memory a round takes many intervals; were it intervals that
 //! are counted, nothing would ever be touched twice in few of them, and all that is only read would be idle.
+//!
+//! A hint is out for a whole interval, in which the kernel itself may need the page: see `dray tier --help`. Without
+//! hints a round is a scan, and what is only read is idle.
 
 use std::time::{Duration, Instant};
 
@@ -27,6 +30,7 @@ const UNTOUCHED: u16 = 8;
 #[derive(Debug)]
 pub struct ScanTracker {
     order: Order,
+    hints: bool,
     pagemap: PageMap,
     /// Time that scans and hints may still use; negative when more was.
     credit: [i64; 2],
@@ -39,26 +43,33 @@ pub struct ScanTracker {
 }
 
 impl ScanTracker {
-    /// With this process's page map.
-    ///
-    /// # Errors
-    /// `/proc` is not there.
-    pub fn new(order: Order) -> std::io::Result<ScanTracker> {
-        Ok(ScanTracker {
+    /// With this process's page map, for an engine of this order.
+    pub fn new(pagemap: PageMap, order: Order, hints: bool) -> ScanTracker {
+        ScanTracker {
             order,
-            pagemap: PageMap::own()?,
+            hints,
+            pagemap,
             credit: [0; 2],
             turned: [false; 3],
             last: Instant::now(),
             cursor: [0; 2],
             cursor_huge: 0,
             interval: 0,
-        })
+        }
+    }
+
+    /// Scans, and pays for it.
+    fn timed_scan(&mut self, engine: &Engine, tracked: &mut Tracked) {
+        tracked.scanned = true;
+        let begin = Instant::now();
+        tracked.cost = WRITE * self.scan(engine) as u32;
+        tracked.cost += begin.elapsed();
+        self.credit[0] -= tracked.cost.as_nanos() as i64;
     }
 
     /// Pages that were written since the last scan.
     fn scan(&mut self, engine: &Engine) -> u64 {
-        let round = self.turned == [true; 3];
+        let round = !self.hints || self.turned == [true; 3];
         if round {
             self.turned = [false; 3];
         }
@@ -203,9 +214,11 @@ fn mark(engine: &Engine, touched: &[u64], untouched: &[u64]) {
 
 impl Tracker for ScanTracker {
     fn tracking(&self) -> Tracking {
-        match self.order {
-            Order::Strict => Tracking::ScanAndHints,
-            Order::SharedRead => Tracking::Hints,
+        match (self.order, self.hints) {
+            (Order::Strict, true) => Tracking::ScanAndHints,
+            (Order::SharedRead, true) => Tracking::Hints,
+            (Order::Strict, false) => Tracking::Writes,
+            (Order::SharedRead, false) => Tracking::Nothing,
         }
     }
 
@@ -217,20 +230,23 @@ impl Tracker for ScanTracker {
         self.interval += 1;
         // Unused credit is kept for at most one second.
         let most = (overhead as i64 * 10_000_000).max(1);
+        let share = if self.hints { 2 } else { 1 };
         for credit in &mut self.credit {
-            *credit = (*credit + gained / 2).min(most);
+            *credit = (*credit + gained / share).min(most);
         }
         let mut tracked = Tracked::default();
+        if !self.hints {
+            if self.credit[0] > 0 {
+                self.timed_scan(engine, &mut tracked);
+            }
+            return Ok(tracked);
+        }
         let (touched, untouched) = engine.collect_hints();
         tracked.touched = touched.len() as u64;
         mark(engine, &touched, &untouched);
         let mut hints_cost = TOUCH * touched.len() as u32 + start.elapsed();
-        let mut cost = Duration::ZERO;
         if self.credit[0] > 0 {
-            tracked.scanned = true;
-            let begin = Instant::now();
-            cost = WRITE * self.scan(engine) as u32;
-            cost += begin.elapsed();
+            self.timed_scan(engine, &mut tracked);
         }
         let begin = Instant::now();
         let left = self.credit[1] - hints_cost.as_nanos() as i64;
@@ -243,9 +259,8 @@ impl Tracker for ScanTracker {
             tracked.armed = engine.arm_huge_hints(&huge) + engine.arm_hints(&hints);
         }
         hints_cost += begin.elapsed();
-        self.credit[0] -= cost.as_nanos() as i64;
         self.credit[1] -= hints_cost.as_nanos() as i64;
-        tracked.cost = cost + hints_cost;
+        tracked.cost += hints_cost;
         Ok(tracked)
     }
 }
@@ -299,6 +314,27 @@ mod tests {
         }
     }
 
+    fn tracker(hints: bool) -> ScanTracker {
+        ScanTracker::new(PageMap::own().expect("/proc"), Order::Strict, hints)
+    }
+
+    /// Without hints no page is out, and a block that is not written grows idle.
+    #[test]
+    fn without_hints_scans_alone_make_rounds() {
+        let memory = Managed::new(2, BLOCK_PAGES);
+        let mut tracker = tracker(false);
+        assert_eq!(tracker.tracking(), Tracking::Writes);
+        for _ in 0..5 {
+            tracker.credit = [1_000_000_000; 2];
+            let tracked = tracker.step(&memory.engine, 100).expect("a scan");
+            assert!(tracked.scanned && tracked.armed == 0);
+            assert_eq!(memory.engine.collect_hints(), (vec![], vec![]));
+        }
+        let blocks = memory.blocks();
+        assert_eq!(blocks.len(), 1, "one has pages");
+        assert!(blocks[0].idle >= 4, "{:?}", blocks[0]);
+    }
+
     #[test]
     fn the_number_of_hints_is_limited() {
         const BLOCKS: u64 = 16;
@@ -313,7 +349,7 @@ mod tests {
                 });
             }
         });
-        let mut tracker = ScanTracker::new(Order::Strict).expect("/proc");
+        let mut tracker = tracker(true);
         let mut total = 0;
         for count in (0..=2 * BLOCKS as usize).chain([0, 1, 1]) {
             let chosen = tracker.choose(engine, count);
@@ -332,7 +368,7 @@ mod tests {
         engine.with_blocks(*start, *end, |blocks| {
             blocks.change_range(*start, *end, |block, _| block.slow = u64::MAX);
         });
-        let mut tracker = ScanTracker::new(Order::Strict).expect("/proc");
+        let mut tracker = tracker(true);
         let mut armed = 0;
         for _ in 0..8 {
             tracker.credit = [1_000_000_000; 2];
@@ -352,7 +388,7 @@ mod tests {
     #[test]
     fn blocks_without_hints_do_not_grow_idle() {
         let memory = Managed::new(1, 1);
-        let mut tracker = ScanTracker::new(Order::Strict).expect("/proc");
+        let mut tracker = tracker(true);
         for _ in 0..5 {
             tracker.credit = [1_000_000_000, i64::MIN / 2];
             let tracked = tracker.step(&memory.engine, 100).expect("a scan");

@@ -125,3 +125,21 @@ impl AsFd for Connection {
         self.stream.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_front_end_that_reads_no_answer_is_cut_off() {
+        let (ours, _theirs) = UnixStream::pair().expect("sockets");
+        let mut connection = Connection::new(ours).expect("a socket");
+        // More than any socket takes.
+        let refused = (0..100_000).find_map(|_| connection.send(&[7; 1024]).err());
+        assert!(
+            matches!(refused, Some(VhostError::Socket(_))),
+            "{refused:?}"
+        );
+        assert!(connection.unsent.len() <= MAX_UNSENT);
+    }
+}

@@ -67,6 +67,8 @@ pub struct Endpoint {
     /// The connection is gone, its copies are not.
     leaving: bool,
     retry: Instant,
+    /// [`TURN`].
+    turn: Duration,
     /// The device.
     pub backend: Backend,
 }
@@ -88,6 +90,7 @@ impl Endpoint {
             connection: None,
             leaving: false,
             retry: Instant::now(),
+            turn: TURN,
             backend: Backend::new(options),
         })
     }
@@ -145,7 +148,7 @@ impl Endpoint {
     fn read(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
         let start = Instant::now();
         for at in 0..MESSAGES {
-            if at > 0 && start.elapsed() >= TURN {
+            if at > 0 && start.elapsed() >= self.turn {
                 return;
             }
             let Some(connection) = &mut self.connection else {
@@ -294,4 +297,38 @@ fn is_stale(path: &Path) -> bool {
     let socket = std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
     let refused = connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
     socket && refused
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    /// Messages that come while a turn is over wait for the next one.
+    #[test]
+    fn a_turn_that_is_over_leaves_messages_to_the_next() {
+        /// GET_FEATURES, version 1, no payload; the answer has eight bytes more.
+        const ASKS: [u8; 12] = [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0];
+        const ANSWER: usize = 20;
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("socket");
+        let endpoint = Endpoint::new(&path, Role::Server, Options::default());
+        let mut endpoint = endpoint.expect("a socket");
+        let mut client = UnixStream::connect(&path).expect("it listens");
+        client.set_nonblocking(true).expect("our own socket");
+        let (mut events, mut buffer) = (Vec::new(), [0; 64 * ANSWER]);
+        while !endpoint.is_connected() {
+            endpoint.poll(&mut [], Instant::now(), &mut events);
+        }
+        client.write_all(&ASKS.repeat(5)).expect("room");
+        let mut answers = |turn| {
+            endpoint.turn = turn;
+            endpoint.poll(&mut [], Instant::now(), &mut events);
+            client.read(&mut buffer).map_or(0, |bytes| bytes / ANSWER)
+        };
+        assert_eq!([(); 3].map(|()| answers(Duration::ZERO)), [1, 1, 1]);
+        assert_eq!(answers(Duration::MAX), 2);
+    }
 }

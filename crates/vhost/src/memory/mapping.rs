@@ -89,8 +89,8 @@ impl Mapping {
 
     /// The byte at `offset` of the file.
     pub(crate) fn at(&self, offset: u64) -> NonNull<u8> {
-        debug_assert!(offset <= self.range.len as u64);
-        // SAFETY: callers pass the offset of a region, which `new` checked to lie inside.
+        assert!(offset <= self.range.len as u64, "an offset beyond the file");
+        // SAFETY: it lies inside.
         unsafe { self.range.base.add(offset as usize) }
     }
 

@@ -7,7 +7,7 @@ mod map;
 mod mapping;
 mod shared;
 
-pub(crate) use copy::copy;
+pub(crate) use copy::{copy, read, write};
 pub use log::DirtyLog;
 pub(crate) use map::Hint;
 pub use map::{MemoryMap, RegionInfo};

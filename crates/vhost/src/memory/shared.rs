@@ -33,43 +33,53 @@ impl<T: Copy> Shared<T> {
     }
 
     /// The elements from `at` on.
-    fn at(&self, at: u32) -> NonNull<T> {
+    ///
+    /// # Safety
+    /// The index is below the count.
+    unsafe fn at(&self, at: u32) -> NonNull<T> {
         debug_assert!(at < self.count);
-        // SAFETY: callers keep indices below the count: they are masked or compared before.
+        // SAFETY: the caller's promise.
         unsafe { self.ptr.add(at as usize) }
     }
 
     /// Where an element lies.
     pub(crate) fn address(&self, at: u32) -> NonNull<u8> {
         assert!(at < self.count, "an index beyond the ring");
-        self.at(at).cast()
+        // SAFETY: it was looked at above.
+        unsafe { self.at(at) }.cast()
     }
 
     #[inline]
     pub(crate) fn read(&self, at: u32) -> T {
         assert!(at < self.count, "an index beyond the ring");
+        // SAFETY: it was looked at above.
+        let place = unsafe { self.at(at) };
         // SAFETY: mapped and aligned, as `new` had its caller promise.
-        unsafe { self.at(at).read_volatile() }
+        unsafe { place.read_volatile() }
     }
 
     #[inline]
     pub(crate) fn write(&self, at: u32, value: T) {
         assert!(at < self.count, "an index beyond the ring");
+        // SAFETY: it was looked at above.
+        let place = unsafe { self.at(at) };
         // SAFETY: mapped and aligned, as `new` had its caller promise.
-        unsafe { self.at(at).write_volatile(value) };
+        unsafe { place.write_volatile(value) };
     }
 
     #[inline]
     pub(crate) fn prefetch(&self, at: u32) {
         if at < self.count {
-            prefetch(self.at(at).cast());
+            // SAFETY: it was looked at above.
+            prefetch(unsafe { self.at(at) }.cast());
         }
     }
 
     #[inline]
     pub(crate) fn prefetch_write(&self, at: u32) {
         if at < self.count {
-            prefetch_write(self.at(at).cast());
+            // SAFETY: it was looked at above.
+            prefetch_write(unsafe { self.at(at) }.cast());
         }
     }
 }
@@ -78,8 +88,10 @@ impl Shared<u16> {
     #[inline]
     pub(crate) fn atomic(&self, at: u32) -> &AtomicU16 {
         assert!(at < self.count, "an index beyond the ring");
+        // SAFETY: it was looked at above.
+        let place = unsafe { self.at(at) };
         // SAFETY: mapped and aligned; both sides access these words atomically.
-        unsafe { AtomicU16::from_ptr(self.at(at).as_ptr()) }
+        unsafe { AtomicU16::from_ptr(place.as_ptr()) }
     }
 }
 
@@ -87,8 +99,10 @@ impl Shared<u64> {
     #[inline]
     pub(crate) fn atomic(&self, at: u32) -> &AtomicU64 {
         assert!(at < self.count, "an index beyond the ring");
+        // SAFETY: it was looked at above.
+        let place = unsafe { self.at(at) };
         // SAFETY: mapped and aligned; both sides access these words atomically.
-        unsafe { AtomicU64::from_ptr(self.at(at).as_ptr()) }
+        unsafe { AtomicU64::from_ptr(place.as_ptr()) }
     }
 }
 

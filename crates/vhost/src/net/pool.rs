@@ -72,3 +72,19 @@ impl Pool {
         copy
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_keeps_a_bounded_number_of_packets() {
+        let mut pool = Pool::new(2);
+        let small: Vec<Packet> = (0..MAX_SMALL + 9).map(|_| pool.take(64)).collect();
+        small.into_iter().for_each(|packet| pool.put(packet));
+        assert_eq!(pool.small.len(), MAX_SMALL);
+        let large: Vec<Packet> = (0..MAX_LARGE + 9).map(|_| pool.take(9000)).collect();
+        large.into_iter().for_each(|packet| pool.put(packet));
+        assert_eq!(pool.large.len(), MAX_LARGE);
+    }
+}

@@ -238,8 +238,7 @@ impl Drop for Abandoned {
 /// The core makes a copy that a mover has failed to make.
 #[cold]
 fn repeat(copy: &CopyInFlight) {
-    let (from, to) = (copy.source.as_ptr(), copy.destination.as_ptr());
     // SAFETY: source and destination are a packet's buffer and a mapped segment of the guest; the
     // slot, which is still open, holds both.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, copy.len as usize) };
+    unsafe { crate::memory::copy(copy.source, copy.destination, copy.len as usize) };
 }

@@ -1,9 +1,10 @@
 //! From the guest.
 
-use super::place::{core_copy, gather, offset, prefetch_ahead, prefetch_first, read_header};
+use super::place::{gather, prefetch_ahead, prefetch_first, read_header};
 use super::taker::{Taker, stage, stage_one};
 use super::{DropCause, MAX_BURST, Queue, Running};
 use crate::copy::Channel;
+use crate::memory;
 use crate::net::{self, Header, MAX_PACKET_BYTES, Packet, Pool};
 use crate::ring::{Ahead, Buffer, Direction, Segment};
 
@@ -40,7 +41,10 @@ impl Queue {
                     packet.header = header;
                     let target = packet.data();
                     gather(segments, *header_bytes, |from, at, part| {
-                        core_copy(from, offset(target, at), part);
+                        // SAFETY: the segments are mapped, and the packet's buffer has room for all of them.
+                        let to = unsafe { target.add(at) };
+                        // SAFETY: as above; they are different memory.
+                        unsafe { memory::copy(from, to, part) };
                     });
                     stats.count_packet(len);
                     stats.copies_core += 1;
@@ -102,10 +106,14 @@ impl Queue {
             let target = packet.data();
             match (taker.takes(len, segments.len(), slots), segments) {
                 (None, _) => gather(segments, *header_bytes, |from, at, part| {
-                    core_copy(from, offset(target, at), part);
+                    // SAFETY: the segments are mapped, and the packet's buffer has room for all of them.
+                    let to = unsafe { target.add(at) };
+                    // SAFETY: as above; they are different memory.
+                    unsafe { memory::copy(from, to, part) };
                 }),
                 (Some((channel, member)), [one]) => {
-                    let from = offset(one.ptr, *header_bytes);
+                    // SAFETY: the segment is longer than the header.
+                    let from = unsafe { one.ptr.add(*header_bytes) };
                     // SAFETY: the slot holds the packet and the queue the map until the copy's end
                     // has been polled; see `detach` for what else may be.
                     unsafe { stage_one(channel, member, slots, (from, target, len)) };
@@ -114,7 +122,8 @@ impl Queue {
                 }
                 (Some((channel, member)), _) => {
                     gather(segments, *header_bytes, |from, at, part| {
-                        let to = offset(target, at);
+                        // SAFETY: the packet's buffer has room for all segments.
+                        let to = unsafe { target.add(at) };
                         // SAFETY: as above.
                         unsafe { stage(channel, member, slots, (from, to, part)) };
                     });

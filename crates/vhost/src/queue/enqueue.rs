@@ -1,14 +1,12 @@
 //! To the guest.
 
 use super::log::log_buffers;
-use super::place::{
-    Placed, Placer, core_copy, offset, prefetch_ahead, prefetch_first, scatter, write_header,
-};
+use super::place::{Placed, Placer, prefetch_ahead, prefetch_first, scatter, write_header};
 use super::slots::Slots;
 use super::taker::{Taker, stage, stage_one};
 use super::{DropCause, MAX_BURST, Queue, QueueStats, Running};
 use crate::copy::Channel;
-use crate::memory::DirtyLog;
+use crate::memory::{self, DirtyLog};
 use crate::net::{self, Header, Packet};
 use crate::protocol::features as f;
 use crate::ring::{Ahead, Burst, Direction, RingFault, Used};
@@ -36,8 +34,12 @@ impl Queue {
             work.prefetch_ahead();
             let (used, len) = (&mut *work.used, packet.len());
             if let Some((to, element)) = work.placer.place_whole(long + len) {
-                write_header(to, &header_of(packet, features, 1), long);
-                core_copy(packet.data(), offset(to, long), len);
+                // SAFETY: the segment is mapped, and has room for the header and the packet.
+                unsafe { write_header(to, &header_of(packet, features, 1), long) };
+                // SAFETY: as above.
+                let to = unsafe { to.add(long) };
+                // SAFETY: as above.
+                unsafe { memory::copy(packet.data(), to, len) };
                 used.push(element);
                 work.stats.count_packet(len);
                 work.log_last(long + len);
@@ -54,7 +56,10 @@ impl Queue {
                         (&header, long),
                         len,
                         |to, at, part| {
-                            core_copy(offset(source, at), to, part);
+                            // SAFETY: the part is within the packet.
+                            let from = unsafe { source.add(at) };
+                            // SAFETY: as above, and the segment is mapped and has room for it.
+                            unsafe { memory::copy(from, to, part) };
                         },
                     );
                     push_used(work.placer.burst, (from, to), long + len, work.used);
@@ -102,12 +107,15 @@ impl Queue {
             work.prefetch_ahead();
             let len = packet.len();
             if let Some((to, used)) = work.placer.place_whole(long + len) {
-                write_header(to, &header_of(packet, features, 1), long);
-                let (from, to) = (packet.data(), offset(to, long));
+                // SAFETY: the segment is mapped, and has room for the header and the packet.
+                unsafe { write_header(to, &header_of(packet, features, 1), long) };
+                // SAFETY: as above.
+                let (from, to) = (packet.data(), unsafe { to.add(long) });
                 let packet = std::mem::take(packet);
                 match taker.takes(len, 1, slots) {
                     None => {
-                        core_copy(from, to, len);
+                        // SAFETY: as above.
+                        unsafe { memory::copy(from, to, len) };
                         slots.open(Some(packet), used, &[]);
                     }
                     Some((channel, member)) => {
@@ -130,11 +138,15 @@ impl Queue {
                     let parts = burst.segments_between(from, to);
                     match taker.takes(len, parts, slots) {
                         None => scatter(burst, (from, to), (&header, long), len, |to, at, part| {
-                            core_copy(offset(source, at), to, part);
+                            // SAFETY: the part is within the packet.
+                            let from = unsafe { source.add(at) };
+                            // SAFETY: as above, and the segment is mapped and has room for it.
+                            unsafe { memory::copy(from, to, part) };
                         }),
                         Some((channel, member)) => {
                             scatter(burst, (from, to), (&header, long), len, |to, at, part| {
-                                let from = offset(source, at);
+                                // SAFETY: the part is within the packet.
+                                let from = unsafe { source.add(at) };
                                 // SAFETY: as above.
                                 unsafe { stage(channel, member, slots, (from, to, part)) };
                             });

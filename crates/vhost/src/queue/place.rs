@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use crate::memory::MemoryMap;
+use crate::memory::{self, MemoryMap};
 use crate::net::{HEADER_BYTES, Header};
 use crate::ring::{Ahead, Burst, Direction, Ring, RingFault, Segment, Used};
 
@@ -151,8 +151,10 @@ pub(super) fn scatter(
     let first = &burst.buffers[from];
     let segment = burst.segments[first.first as usize];
     if to - from == 1 && segment.len as usize >= header_bytes + len {
-        write_header(segment.ptr, header, header_bytes);
-        copy(offset(segment.ptr, header_bytes), 0, len);
+        // SAFETY: the segment is mapped, and has room for the header and the packet.
+        unsafe { write_header(segment.ptr, header, header_bytes) };
+        // SAFETY: as above.
+        copy(unsafe { segment.ptr.add(header_bytes) }, 0, len);
         return;
     }
     let header = header.to_bytes();
@@ -161,7 +163,8 @@ pub(super) fn scatter(
         for segment in burst.segments_of(buffer) {
             let (mut ptr, mut room) = (segment.ptr, segment.len as usize);
             let part = header.len().min(room);
-            write(ptr, &header[..part]);
+            // SAFETY: the segment is mapped, and longer than `part`; it is no memory of ours.
+            unsafe { memory::copy(NonNull::from(&header[..part]).cast(), ptr, part) };
             header = &header[part..];
             // SAFETY: `part` is at most the segment's length.
             ptr = unsafe { ptr.add(part) };
@@ -176,24 +179,22 @@ pub(super) fn scatter(
 }
 
 /// Writes the first `len` bytes of a header, 10 or 12, to a guest's memory.
+///
+/// # Safety
+/// `len` bytes are mapped there.
 #[inline]
-pub(super) fn write_header(to: NonNull<u8>, header: &Header, len: usize) {
+pub(super) unsafe fn write_header(to: NonNull<u8>, header: &Header, len: usize) {
     let (low, high) = header.to_words();
-    // SAFETY: callers have checked that `len` bytes are mapped there.
-    unsafe { to.cast().write_unaligned(low) };
-    let rest = offset(to, size_of_val(&low));
+    // SAFETY: the caller's promise.
+    unsafe { memory::write(to, low) };
+    // SAFETY: as above.
+    let rest = unsafe { to.add(size_of_val(&low)) };
     match len {
         // SAFETY: as above.
-        HEADER_BYTES => unsafe { rest.cast().write_unaligned(high) },
+        HEADER_BYTES => unsafe { memory::write(rest, high) },
         // SAFETY: as above.
-        _ => unsafe { rest.cast().write_unaligned(high as u16) },
+        _ => unsafe { memory::write(rest, high as u16) },
     }
-}
-
-/// Writes a part of a header to a guest's memory.
-fn write(to: NonNull<u8>, bytes: &[u8]) {
-    // SAFETY: callers have checked that so many bytes are mapped there; they are no memory of ours.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.as_ptr(), bytes.len()) };
 }
 
 /// Reads a header from the beginning of the segments, which have at least `len` bytes.
@@ -202,7 +203,7 @@ pub(super) fn read_header(segments: &[Segment], len: usize) -> [u8; HEADER_BYTES
     match segments.first() {
         Some(first) if len == HEADER_BYTES && first.len as usize >= HEADER_BYTES => {
             // SAFETY: so many bytes are mapped there.
-            unsafe { first.ptr.cast().read_unaligned() }
+            unsafe { memory::read(first.ptr) }
         }
         _ => read_scattered_header(segments, len),
     }
@@ -214,10 +215,9 @@ fn read_scattered_header(segments: &[Segment], len: usize) -> [u8; HEADER_BYTES]
     let mut done = 0;
     for segment in segments {
         let part = (len - done).min(segment.len as usize);
+        let to = NonNull::from(&mut header[done..]).cast();
         // SAFETY: `part` bytes are mapped; the header has room for all of them.
-        unsafe {
-            std::ptr::copy_nonoverlapping(segment.ptr.as_ptr(), header[done..].as_mut_ptr(), part);
-        }
+        unsafe { memory::copy(segment.ptr, to, part) };
         done += part;
         if done == len {
             break;
@@ -252,21 +252,6 @@ pub(super) fn gather(
         done += len - skip;
         skip = 0;
     }
-}
-
-/// The byte at `by` of a packet's buffer.
-#[inline]
-pub(super) fn offset(ptr: NonNull<u8>, by: usize) -> NonNull<u8> {
-    // SAFETY: callers stay inside the packet's buffer.
-    unsafe { ptr.add(by) }
-}
-
-/// The core copies between a packet's buffer and a segment.
-#[inline]
-pub(super) fn core_copy(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
-    // SAFETY: one side is a packet's buffer, the other a mapped segment of the guest; both have
-    // `len` bytes, and they are different memory.
-    unsafe { crate::memory::copy(from, to, len) };
 }
 
 /// Brings the beginnings of the first buffers of a burst into the cache. What works on a buffer does it

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use virtio_bindings::virtio_ring as v;
 
 use super::burst::{Buffer, Burst, Direction, Fault, Segment};
-use crate::memory::{Hint, MemoryMap};
+use crate::memory::{self, Hint, MemoryMap};
 use crate::net::{HEADER_BYTES, MAX_PACKET_BYTES};
 
 pub(super) const NEXT: u16 = v::VRING_DESC_F_NEXT as u16;
@@ -174,8 +174,12 @@ impl<'a> Collector<'a> {
         let mut at = 0;
         loop {
             let words = match start {
-                // SAFETY: `at` is less than `count`, and so many entries are mapped.
-                Some(start) => read_entry(unsafe { start.add((at * DESCRIPTOR_BYTES) as usize) }),
+                Some(start) => {
+                    // SAFETY: `at` is less than `count`, and so many entries are mapped.
+                    let entry = unsafe { start.add((at * DESCRIPTOR_BYTES) as usize) };
+                    // SAFETY: as above.
+                    unsafe { read_entry(entry) }
+                }
                 None => self.read_scattered(d.addr, at)?,
             };
             if packed {
@@ -254,10 +258,11 @@ impl<'a> Collector<'a> {
 }
 
 /// Reads a table's entry; tables need no alignment.
+///
+/// # Safety
+/// The entry is mapped. A guest may write it meanwhile: any bytes are valid, and each is read once.
 #[inline]
-fn read_entry(at: NonNull<u8>) -> [u64; 2] {
-    let at = at.cast::<[u64; 2]>();
-    // SAFETY: callers pass the address of a mapped entry. A guest may write it meanwhile: any bytes
-    // are valid, and each is read once.
-    unsafe { std::ptr::read_unaligned(at.as_ptr()) }
+unsafe fn read_entry(at: NonNull<u8>) -> [u64; 2] {
+    // SAFETY: the caller's promise.
+    unsafe { memory::read(at) }
 }

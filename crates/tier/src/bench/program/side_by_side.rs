@@ -148,7 +148,7 @@ impl Running {
     fn look(&mut self) {
         if self.session.is_none() {
             let file = crate::launch::session_of(self.pid as u32);
-            self.session = Session::open(&file).ok();
+            self.session = file.and_then(|file| Session::open(&file).ok());
         }
     }
 
