@@ -19,6 +19,7 @@ Examples:
   dray vm                                        a shell in the guest; Ctrl-D ends it
   dray vm -- accel-config list -i                a command, with its exit code
   dray vm --inject halt-flr@100 -- sh -c 'dmesg | grep idxd'
+  dray vm build ./hello                          builds the modules of a folder for the guest's kernel
   dray vm --module ./idxd.ko                     an own build of the driver
   dray vm --tiers -- cat /sys/devices/system/node/online
   dray vm --net /tmp/a.sock -- sh -c '. /lib.sh; load_network; ip link'
@@ -28,10 +29,25 @@ The first start downloads QEMU and Debian's kernel (about 500 MB) into the cache
 know a Debian archive, and builds the guest's modules. Nothing is installed. There is no KVM: the guest
 is slow. Exit codes: those of the command; 124 the guest was stuck, 125 it ended early.";
 
+/// What is done without a guest.
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Build the kernel modules of a folder, in it, for the guest's kernel; prints the files for --module.
+    ///
+    /// The folder has a Makefile or Kbuild with lines such as `obj-m += hello.o`. The compiler and the headers are
+    /// those of the guest's kernel, from the cache.
+    Build {
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
 /// Arguments of `dray vm`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// Another kernel image; its modules come with --module.
     #[arg(long, value_name = "PATH")]
     kernel: Option<PathBuf>,
@@ -147,6 +163,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     vm.arg(folder.path().join("tests/qemu/vm"));
     let dray = std::env::current_exe().context("the path of this program is not known")?;
     vm.env("DRAY", dray);
+    if let Some(Verb::Build { folder }) = &args.verb {
+        vm.arg("build").arg(folder);
+        return pass_on(vm);
+    }
     if args.command.is_empty() {
         vm.arg("shell");
     } else {
@@ -158,6 +178,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             .arg(args.watchdog.to_string());
     }
     options(&mut vm, args);
+    pass_on(vm)
+}
+
+/// Runs the script, passes signals on, and gives its exit code.
+fn pass_on(mut vm: Command) -> anyhow::Result<ExitCode> {
     // The script ends the guest. A terminal's Ctrl-C reaches it without us, a signal to us alone does not.
     let signal = Arc::new(Signalled::default());
     let handler = signal.clone();
