@@ -146,8 +146,10 @@ written_at! { pwrite pwrite64 }
 /// Whether a call with an offset has failed because the file is a node of a file system in user space, which
 /// has no positions. The driver's has none either, and does not look at the offset (`idxd_cdev_write`).
 fn is_seek_of_node(fd: c_int, done: isize) -> bool {
-    // SAFETY: the C library's, of this thread.
-    if done >= 0 || unsafe { *libc::__errno_location() } != libc::ESPIPE || !is_active() {
+    if done >= 0
+        || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESPIPE)
+        || !is_active()
+    {
         return false;
     }
     // SAFETY: it is open for the time of the call, or was: then it is none of ours.
