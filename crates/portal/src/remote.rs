@@ -10,7 +10,7 @@ use rustix::net::{SendFlags, send};
 use zerocopy::{IntoBytes, transmute};
 
 use crate::connect::{HIGH, connect};
-use crate::give_way::{until_ended, until_room};
+use crate::give_way::{stack, until_ended, until_room};
 use crate::process::is_guest;
 use crate::quiet::is_quiet;
 use crate::redirect::redirection;
@@ -48,6 +48,8 @@ struct Remote {
     cookie: AtomicU64,
     /// Number of the process that mapped it: a child of fork inherits the entry, not the mapping.
     owner: AtomicU32,
+    /// The stack of the thread that submitted last, while the device waited for a processor.
+    last: AtomicUsize,
 }
 
 /// A [`Remote`] and how the table of portals names it.
@@ -180,6 +182,7 @@ pub(crate) fn mapping(
         connection: AtomicI32::new(connection.into_raw_fd()),
         cookie: AtomicU64::new(cookie),
         owner: AtomicU32::new(pid()),
+        last: AtomicUsize::new(0),
     }));
     let portal = Portal::leak(remote);
     let entry = Box::into_raw(Box::new(Entry { remote, portal }));
@@ -227,6 +230,14 @@ pub(crate) fn forked() {
 }
 
 impl Remote {
+    /// The device waits for a processor, and has accepted a descriptor.
+    #[cold]
+    fn give_way(&self, words: &Words) {
+        let stack = stack();
+        let alone = self.last.swap(stack, Ordering::Relaxed) == stack;
+        until_ended(&self.portal, words, alone);
+    }
+
     /// Whether its connection is still behind this number.
     fn is_connection(&self, fd: i32) -> bool {
         fd >= 0 && socket(fd) == Some(self.socket.load(Ordering::Relaxed))
@@ -238,7 +249,7 @@ impl Submit for Remote {
     fn post(&self, words: &Words) {
         self.portal.write_posted(&transmute!(*words));
         if self.portal.is_delayed() {
-            until_ended(&self.portal, words);
+            self.give_way(words);
         }
     }
 
@@ -250,7 +261,7 @@ impl Submit for Remote {
         let accepted = self.portal.enqueue(&transmute!(words)) == Submission::Accepted;
         if self.portal.is_delayed() {
             match accepted {
-                true => until_ended(&self.portal, &words),
+                true => self.give_way(&words),
                 false => until_room(&self.portal),
             }
         }

@@ -159,6 +159,12 @@ impl RemotePortal {
         self.region.doorbell().is_delayed()
     }
 
+    /// Entries of the queue that are occupied.
+    #[inline]
+    pub fn occupancy(&self) -> u64 {
+        self.ring.occupancy()
+    }
+
     /// Has the device look for descriptors by itself, so that writes make no system calls from now on.
     pub fn begin_polling(&self) {
         self.region.doorbell().begin_polling();

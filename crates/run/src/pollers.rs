@@ -1,22 +1,33 @@
 //! poll(2) on work queues: ready from the first error of the device on (`idxd_cdev_poll`).
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fuser::PollNotifier;
+use rustix::net::{Shutdown, shutdown};
 
-/// Open nodes that someone waits for, by their cookies, with the devices.
+/// How those who wait by an open node learn of an error.
+#[derive(Debug)]
+pub(crate) enum Waiters {
+    /// They look again. Of one node all have the same notifier.
+    Notified(PollNotifier),
+    /// The node is a socket, whose other end this is: that it ends makes the node ready.
+    Socket(Arc<OwnedFd>),
+}
+
+/// Open nodes that someone may wait for, by their cookies, with the devices.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pollers(Arc<Mutex<HashMap<u64, (u32, PollNotifier)>>>);
+pub(crate) struct Pollers(Arc<Mutex<HashMap<u64, (u32, Waiters)>>>);
 
 impl Pollers {
-    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, (u32, PollNotifier)>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, (u32, Waiters)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Someone waits by an open node. Of one node all have the same notifier.
-    pub(crate) fn add(&self, cookie: u64, device: u32, notifier: PollNotifier) {
-        self.waiting().insert(cookie, (device, notifier));
+    /// Someone may wait by an open node.
+    pub(crate) fn add(&self, cookie: u64, device: u32, waiters: Waiters) {
+        self.waiting().insert(cookie, (device, waiters));
     }
 
     /// The node is closed.
@@ -24,15 +35,18 @@ impl Pollers {
         self.waiting().remove(&cookie);
     }
 
-    /// An error is in a device's register: those who wait look again.
+    /// An error is in a device's register.
     pub(crate) fn wake(&self, device: u32) {
         let mut waiting = self.waiting();
         let woken = waiting.extract_if(|_, (other, _)| *other == device);
-        let woken: Vec<PollNotifier> = woken.map(|(_, (_, notifier))| notifier).collect();
+        let woken: Vec<Waiters> = woken.map(|(_, (_, waiters))| waiters).collect();
         drop(waiting);
-        for notifier in woken {
-            // It fails where the file system is gone, and its waiters with it.
-            let _ = notifier.notify();
+        for waiters in woken {
+            // Both fail where the node is gone, and its waiters with it.
+            match waiters {
+                Waiters::Notified(notifier) => _ = notifier.notify(),
+                Waiters::Socket(end) => _ = shutdown(&end, Shutdown::Write),
+            }
         }
     }
 }

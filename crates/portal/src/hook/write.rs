@@ -2,9 +2,11 @@
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
+use std::os::fd::BorrowedFd;
 
-use super::{Failed, libc_answer};
+use super::{Failed, is_active, libc_answer};
 use crate::next::Next;
+use crate::node::identify;
 use crate::quiet::is_quiet;
 use crate::redirect::ask::ask;
 use crate::redirect::file::{File, file, is_writable};
@@ -125,16 +127,66 @@ macro_rules! written_at {
             }
             // SAFETY: it is null or the function of that name.
             let next: Option<Function> = unsafe { transmute(NEXT.address()) };
-            match next {
+            let done = match next {
                 // SAFETY: the caller's own call.
                 Some(next) => unsafe { next(fd, bytes, count, offset) },
                 None => isize::failed(libc::ENOSYS),
+            };
+            match is_seek_of_node(fd, done) {
+                // SAFETY: the caller vouches for the bytes.
+                true => unsafe { write(fd, bytes, count) },
+                false => done,
             }
         }
     )*};
 }
 
 written_at! { pwrite pwrite64 }
+
+/// Whether a call with an offset has failed because the file is a node of a file system in user space, which
+/// has no positions. The driver's has none either, and does not look at the offset (`idxd_cdev_write`).
+fn is_seek_of_node(fd: c_int, done: isize) -> bool {
+    if done >= 0
+        || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESPIPE)
+        || !is_active()
+    {
+        return false;
+    }
+    // SAFETY: it is open for the time of the call, or was: then it is none of ours.
+    identify(unsafe { BorrowedFd::borrow_raw(fd) }).is_some()
+}
+
+/// Functions that read at an offset: a node has no read(2).
+macro_rules! read_at {
+    ($($name:ident)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As for the function of this name.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        pub unsafe extern "C-unwind" fn $name(
+            fd: c_int, bytes: *mut c_void, count: usize, offset: libc::off_t
+        ) -> isize {
+            type Function = unsafe extern "C-unwind" fn(
+                c_int, *mut c_void, usize, libc::off_t
+            ) -> isize;
+            static NEXT: Next = Next::named(concat!(stringify!($name), "\0"));
+            // SAFETY: it is null or the function of that name.
+            let next: Option<Function> = unsafe { transmute(NEXT.address()) };
+            let done = match next {
+                // SAFETY: the caller's own call.
+                Some(next) => unsafe { next(fd, bytes, count, offset) },
+                None => isize::failed(libc::ENOSYS),
+            };
+            match is_seek_of_node(fd, done) {
+                true => isize::failed(libc::EINVAL),
+                false => done,
+            }
+        }
+    )*};
+}
+
+read_at! { pread pread64 }
 
 /// Bytes of several places, one behind the other.
 ///

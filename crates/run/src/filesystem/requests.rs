@@ -18,6 +18,7 @@ use zerocopy::IntoBytes;
 
 use super::{Access, Files, errno, lock};
 use crate::clients::Clients;
+use crate::pollers::Waiters;
 use crate::serial_executor::SerialExecutor;
 use crate::tree::{Thing, counts_clients};
 
@@ -281,7 +282,8 @@ impl Filesystem for Files {
         let machine = &self.clients.machine;
         // First, so that no error is missed that comes in between.
         if flags.contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY) {
-            machine.pollers.add(handle.0, client.device, notifier);
+            let waiters = Waiters::Notified(notifier);
+            machine.pollers.add(handle.0, client.device, waiters);
         }
         reply.poll(match machine.has_error(client.device) {
             true => PollEvents::POLLIN | PollEvents::POLLRDNORM,

@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dray_idxd::driver::Errno;
 use dray_wire::{NodeName, Reply, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::ioctl_fionbio;
 use rustix::net::{
-    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind, shutdown, socketpair,
-    sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socketpair, sockopt,
 };
 use rustix::process::geteuid;
 use zerocopy::IntoBytes;
 
 use super::Files;
 use crate::clients::Clients;
+use crate::pollers::Waiters;
 use crate::serial_executor::SerialExecutor;
 use crate::service::send;
 use crate::tree::{Tree, node};
@@ -102,6 +103,7 @@ impl Redirected {
             gone.map(|node| node.cookie).collect()
         };
         for cookie in &closed {
+            self.clients.machine.pollers.remove(*cookie);
             self.clients.close(*cookie);
         }
         // They are among the nodes until they are closed, for others to see that there are such.
@@ -211,10 +213,17 @@ impl Redirected {
             &theirs,
             &SocketAddrUnix::new_abstract_name(text.as_bytes())?,
         )?;
-        // There is nothing to be read.
-        shutdown(&ours, Shutdown::Write)?;
+        // There is nothing to be read, and nobody is to wait for it.
+        ioctl_fionbio(&theirs, true)?;
+        let ours = Arc::new(ours);
+        let machine = &self.clients.machine;
+        let waiters = Waiters::Socket(ours.clone());
+        machine.pollers.add(name.cookie, name.device, waiters);
+        if machine.has_error(name.device) {
+            machine.pollers.wake(name.device);
+        }
         lock(&self.nodes).push(Node {
-            socket: Arc::new(ours),
+            socket: ours,
             cookie: name.cookie,
             device: name.device,
             noticed: false,
