@@ -27,6 +27,28 @@ fn bench(directory: &Path, name: &str, wait: &str) -> String {
     path
 }
 
+/// Names of cases are what a file says: none of its characters is a command for the terminal.
+#[test]
+fn names_of_cases_are_no_commands() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = bench(directory.path(), "old.json", "poll");
+    let text = fs::read_to_string(&path).unwrap();
+    let spoiled = text.replace("copy/api", "\\u001b]0;copy\\u0007/api");
+    assert_ne!(text, spoiled);
+    fs::write(&path, spoiled).unwrap();
+    for format in ["table", "json", "csv"] {
+        let output = dray(&["compare", &path, &path, "--format", format]);
+        let shown = String::from_utf8(output.stdout).unwrap();
+        assert!(shown.contains("u001b]0;copy"), "{shown}");
+        assert!(!shown.contains(['\x1b', '\x07']), "{format}: {shown:?}");
+    }
+    let toml = directory.path().join("a.toml").display().to_string();
+    fs::write(&toml, "name = \"a\x1b]0;b\x07\n").unwrap();
+    let output = dray(&["fabric", "show", &toml]);
+    let shown = String::from_utf8(output.stderr).unwrap();
+    assert!(shown.contains("a\\u001b]0;b\\u0007"), "{shown}");
+}
+
 #[test]
 fn a_slowdown_beyond_fail_over_fails_and_is_drawn() {
     let directory = tempfile::tempdir().unwrap();

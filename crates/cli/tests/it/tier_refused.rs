@@ -163,7 +163,7 @@ fn others_keep_nobody_from_tier() {
         .lines()
         .map(|line| line.parse().expect("a count"))
         .collect();
-    assert!(matches!(counts[..], [1.., 1..]), "{text}");
+    assert!(matches!(counts[..], [a, b] if a.min(b) > 0), "{text}");
     let left = fs::read_dir(dir.path()).expect("our own").count();
     assert_eq!(left, 2, "the session's directory is removed");
 }

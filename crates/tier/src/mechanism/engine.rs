@@ -465,8 +465,8 @@ mod tests {
         engine.pass_round();
         let round = engine.begin_round();
         let passed = AtomicBool::new(false);
+        let (begun, begins) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
-            let (begun, begins) = std::sync::mpsc::channel();
             let waits = scope.spawn(|| {
                 begun.send(()).expect("it waits");
                 engine.pass_round();
