@@ -73,6 +73,10 @@ pub(crate) struct Entry {
 /// A message.
 pub(crate) struct Pattern {
     format: Format,
+    /// Letters of its own.
+    letters: usize,
+    /// It needs no word of the source's scope beside it.
+    bare: bool,
     /// As the program's source has it.
     pub(crate) text: String,
     pub(crate) entry: usize,
@@ -153,14 +157,21 @@ impl Catalogue {
             .flatten()
             .copied()
             .collect();
-        let mut found: Vec<(usize, Found)> = candidates
-            .into_iter()
-            .filter_map(|place| Some((place, self.parsed.patterns[place].find(self, line)?)))
-            .collect();
+        // Whether a line has a word of a source's scope.
+        let mut admitted: Vec<Option<bool>> = vec![None; self.parsed.sources.len()];
+        let mut found: Vec<(usize, Found)> = Vec::new();
+        for place in candidates {
+            let pattern = &self.parsed.patterns[place];
+            let source = self.parsed.entries[pattern.entry].source;
+            let admits = || words(line).any(|word| self.parsed.sources[source].admits(word));
+            if (pattern.bare || *admitted[source].get_or_insert_with(admits))
+                && let Some(at) = pattern.format.find(line)
+            {
+                found.push((place, at));
+            }
+        }
         // Of those that overlap, the one with the most text of its own.
-        found.sort_by_key(|(place, _)| {
-            std::cmp::Reverse(self.parsed.patterns[*place].format.text().0)
-        });
+        found.sort_by_key(|(place, _)| std::cmp::Reverse(self.parsed.patterns[*place].letters));
         let mut kept: Vec<(usize, Found)> = Vec::new();
         for (place, found) in found {
             let overlaps = |known: &(usize, Found)| {
@@ -217,17 +228,6 @@ impl Catalogue {
             Some((by, pattern.text.as_str()))
         });
         messages.collect()
-    }
-}
-
-impl Pattern {
-    fn find(&self, catalogue: &Catalogue, line: &str) -> Option<Found> {
-        let found = self.format.find(line)?;
-        let entry = &catalogue.parsed.entries[self.entry];
-        let source = &catalogue.parsed.sources[entry.source];
-        let (letters, count) = self.format.text();
-        let bare = source.scope.is_empty() || (!source.always && letters >= 15 && count >= 2);
-        (bare || words(line).any(|word| source.admits(word))).then_some(found)
     }
 }
 

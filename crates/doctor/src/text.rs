@@ -353,7 +353,7 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
         }
         let piece = match rest.len() > MAX_PIECE_BYTES {
             true => {
-                let whole = rest.floor_char_boundary(MAX_PIECE_BYTES);
+                let whole = boundary(rest, MAX_PIECE_BYTES);
                 let cut = rest[..whole].rfind(' ').filter(|&cut| cut > 0);
                 &rest[..cut.unwrap_or(whole)]
             }
@@ -365,5 +365,14 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn tail(text: &str) -> &str {
-    &text[text.ceil_char_boundary(text.len().saturating_sub(MAX_JOINED_BYTES))..]
+    &text[boundary(text, text.len().saturating_sub(MAX_JOINED_BYTES))..]
+}
+
+/// The last start of a character up to a place.
+fn boundary(text: &str, place: usize) -> usize {
+    let starts = (0..=place).rev();
+    starts
+        .into_iter()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(0)
 }

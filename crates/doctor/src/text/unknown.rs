@@ -121,10 +121,9 @@ fn is_shown(plain: &str) -> bool {
         return true;
     }
     // Names alone, as `ls` lists them.
-    let listing = plain
+    plain
         .split(' ')
-        .all(|word| !word.contains(':') && word.contains(|c: char| c.is_ascii_digit()));
-    listing
+        .all(|word| !word.contains(':') && word.contains(|c: char| c.is_ascii_digit()))
 }
 
 fn is_timed(plain: &str) -> bool {

@@ -133,3 +133,13 @@ fn a_healthy_start_is_usual() {
         Some("6.8.0-31-generic")
     );
 }
+
+/// What published reports of trouble quote, with spelling and forms of several versions.
+#[test]
+fn messages_of_published_reports_are_explained() {
+    for line in include_str!("../messages/published.txt").lines() {
+        let explanation = explain(line);
+        assert_eq!(explanation.unknown.count, 0, "{line}");
+        assert_ne!(explanation.findings, [], "{line}");
+    }
+}
