@@ -16,7 +16,17 @@ pub(super) fn reason(text: &str) -> Option<Decoded> {
         Some(digits) => u8::from_str_radix(digits, 16).ok()?,
         None => text.parse().ok()?,
     };
-    let (what, advice) = match reason {
+    let (what, advice) = meaning(reason);
+    Some(Decoded {
+        what: format!("reason {reason:#04x}: {what}"),
+        advice,
+        fine: false,
+    })
+}
+
+/// What a reason means, and what to do.
+const fn meaning(reason: u8) -> (&'static str, &'static str) {
+    match reason {
         0x01 | 0x02 => (
             "the function has no entry in the unit's tables: nothing is set up for it",
             NO_SVA,
@@ -95,12 +105,7 @@ pub(super) fn reason(text: &str) -> Option<Decoded> {
             FIRMWARE,
         ),
         _ => ("a reason that the kernel has no words for", OTHER),
-    };
-    Some(Decoded {
-        what: format!("reason {reason:#04x}: {what}"),
-        advice,
-        fine: false,
-    })
+    }
 }
 
 #[cfg(test)]

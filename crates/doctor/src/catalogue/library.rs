@@ -17,8 +17,18 @@ fn says(what: &str, advice: &'static str) -> Option<Decoded> {
 
 /// A status of DML's C interface (dml_status_t).
 pub(super) fn dml(number: u32) -> Option<Decoded> {
-    // Those after 0x03 that stand for a status of the device.
-    let device = match number {
+    let device = dml_device(number);
+    if device != 0 {
+        let decoded = status(Status(device))?;
+        let what = format!("DML status {number}, the device's {}", decoded.what);
+        return Some(Decoded { what, ..decoded });
+    }
+    dml_library(number)
+}
+
+/// The status of the device that a status of DML stands for; 0 if it is of the library.
+const fn dml_device(number: u32) -> u8 {
+    match number {
         1 => 0x02,
         9 => 0x05,
         10 => 0x07,
@@ -44,12 +54,11 @@ pub(super) fn dml(number: u32) -> Option<Decoded> {
         44 => 0x21,
         45 => 0x22,
         _ => 0,
-    };
-    if device != 0 {
-        let decoded = status(Status(device))?;
-        let what = format!("DML status {number}, the device's {}", decoded.what);
-        return Some(Decoded { what, ..decoded });
     }
+}
+
+/// A status that the library itself gives.
+fn dml_library(number: u32) -> Option<Decoded> {
     match number {
         0 => Some(Decoded {
             what: "DML status 0, success".to_owned(),
