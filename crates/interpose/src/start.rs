@@ -120,8 +120,10 @@ fn reap_until(program: u32) {
             }
             return;
         }
-        // SAFETY: the kernel has said which child it was.
-        let pid = unsafe { ended.assume_init().si_pid() };
+        // SAFETY: the kernel has filled it, or it is all zeros.
+        let ended = unsafe { ended.assume_init() };
+        // SAFETY: it is about a child.
+        let pid = unsafe { ended.si_pid() };
         if pid == program as i32 {
             return;
         }

@@ -209,8 +209,10 @@ std::arch::global_asm!(
 );
 
 extern "C" fn fails(answer: c_long) -> c_long {
+    // SAFETY: it cannot fail.
+    let place = unsafe { libc::__errno_location() };
     // SAFETY: this thread's own.
-    unsafe { *libc::__errno_location() = -answer as c_int };
+    unsafe { place.write(-answer as c_int) };
     -1
 }
 

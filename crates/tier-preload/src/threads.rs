@@ -100,10 +100,11 @@ struct Kept {
 
 /// Reads memory of this process that may be gone: how many bytes, of ranges in a row.
 fn read(into: &[libc::iovec], from: &[libc::iovec]) -> usize {
+    let own = std::process::id() as libc::pid_t;
     // SAFETY: the places are written to by the kernel, which checks where it reads.
     let got = unsafe {
         libc::process_vm_readv(
-            libc::getpid(),
+            own,
             into.as_ptr(),
             into.len() as u64,
             from.as_ptr(),
