@@ -163,7 +163,11 @@ fn five_people_have_their_answer_in_the_first_five_lines() {
             [("", ""); 2],
             "offload if 4 or more are outstanding",
         ),
-        ("does not work", [("dray doctor, or ", ""), ("", "")], "SVA"),
+        (
+            "does not work",
+            [("dray doctor, or ", ""), ("", "")],
+            "no shared virtual addressing for programs",
+        ),
         ("without one", [("./test", "./copy"), ("", "")], "copied"),
         (
             "give my program",
