@@ -42,13 +42,21 @@ fn directories(session: &Session) -> usize {
 }
 
 #[test]
-fn where_namespaces_are_forbidden_the_error_names_redirect() {
+fn where_namespaces_are_forbidden_the_session_redirects_and_says_so() {
     let session = Session::new();
-    let output = contained(&session, &["--", "true"]);
-    assert_eq!(output.code, Some(1), "{output:?}");
+    let output = contained(&session, &["--profile", "1e1w-s", "--", "ls", "/dev/dsa"]);
+    assert_eq!(
+        (output.code, output.out.as_str()),
+        (Some(0), "wq0.0\n"),
+        "{output:?}"
+    );
     for words in ["private namespaces of mounts and processes", "--redirect"] {
         assert!(output.err.contains(words), "{output:?}");
     }
+    // What is asked for and cannot be done so is an error.
+    let output = contained(&session, &["--supervise", "always", "--", "true"]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.err.contains("--redirect"), "{output:?}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ const EXPECTED: &[(&str, usize, u64)] = &[
     ),
     ("figures --protocol seed", 277, 0xc3fc_9dab_faa4_0690),
     (
-        "advise --size 16k --config 1e1w-d",
+        "advise --size 16k --depth 1 --config 1e1w-d",
         5,
         0xa2a4_957b_867e_367a,
     ),
@@ -32,22 +32,22 @@ const EXPECTED: &[(&str, usize, u64)] = &[
         0xd6f5_b2f4_3ba3_e50e,
     ),
     (
-        "advise --op compare --size 64k --placement l1 --config 1e1w-d",
+        "advise --op compare --size 64k --placement l1 --depth 1 --config 1e1w-d",
         5,
         0x1602_8cc5_e254_075a,
     ),
     (
-        "advise --op fill --size 4k --access random --dst-node remote --config 1e1w-d",
+        "advise --op fill --size 4k --access random --dst-node remote --depth 1 --config 1e1w-d",
         5,
         0xa1f1_3d7b_63c1_23a7,
     ),
     (
-        "advise --op dualcast --size 4k --config 1e1w-d",
+        "advise --op dualcast --size 4k --depth 1 --config 1e1w-d",
         5,
         0xe695_03eb_3186_17e7,
     ),
     (
-        "advise --size 4k --core kernel --src-node cxl --platform dsa2-2s --config 1e1w-d",
+        "advise --size 4k --core kernel --src-node cxl --platform dsa2-2s --depth 1 --config 1e1w-d",
         5,
         0xd1ab_790e_18c5_f195,
     ),
