@@ -457,8 +457,10 @@ impl Writer<'_> {
     /// A child finds everything as it was.
     fn fork(&mut self) {
         let quiet = self.engine.quiet();
+        // The C library's fork holds the locks of malloc until the server, a thread of this process that allocates, has
+        // handled its event. What programs load under dray tier has memory of its own.
         // SAFETY: the child checks memory and ends.
-        let child = unsafe { libc::fork() };
+        let child = unsafe { libc::syscall(libc::SYS_fork) } as libc::pid_t;
         if child == 0 {
             let lost = (0..self.expected.len() as u64).any(|page| !self.check(page));
             // SAFETY: it ends the child.
