@@ -164,7 +164,9 @@ impl<'a> Connection<'a> {
                 files.fds.truncate(MAX_MESSAGE_FDS);
             }
         }
-        files.lost |= message.flags.contains(ReturnFlags::CTRUNC);
+        // A message with more than there may be has as many as there may be, which is for the request to judge.
+        let cut = message.flags.contains(ReturnFlags::CTRUNC);
+        files.lost |= cut && files.fds.len() < MAX_MESSAGE_FDS;
         Ok(message.bytes)
     }
 
