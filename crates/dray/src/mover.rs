@@ -258,6 +258,11 @@ pub unsafe trait Mover {
     /// time it passes by itself, and nothing is done here.
     fn spend(&mut self, _picoseconds: u64) {}
 
+    /// From now on, and before anything is enqueued: an operation that meets a page that is not present is resumed by
+    /// this mover, `most` times at a page without a byte done between them; 0: it ends with the fault. A mover that
+    /// meets no page faults, or resumes none, does nothing here.
+    fn resume_page_faults(&mut self, _most: u32) {}
+
     /// Makes the page of `addr` present, by a write or a read of the core.
     ///
     /// # Safety
@@ -325,6 +330,10 @@ unsafe impl<M: Mover + ?Sized> Mover for &mut M {
 
     fn spend(&mut self, picoseconds: u64) {
         (**self).spend(picoseconds);
+    }
+
+    fn resume_page_faults(&mut self, most: u32) {
+        (**self).resume_page_faults(most);
     }
 
     unsafe fn touch(&mut self, addr: u64, write: bool) {

@@ -217,6 +217,17 @@ pub(crate) fn goes_on(operation: &Operation, record: &CompletionRecord) -> bool 
     record.status() == Status::SUCCESS && !found
 }
 
+/// Bytes that a part of `len` bytes has done before it met a page fault. What has no parts begins again: a delta
+/// record is made, or applied, anew.
+pub(crate) fn done_at_fault(operation: &Operation, record: &CompletionRecord, len: u32) -> u32 {
+    // The bytes of a move that goes backward count from its end, with a result of 1 (spec 8.3.4).
+    let counts = granule(operation).is_some() && (record.result != 0 || !is_backward(operation));
+    match counts {
+        true => record.bytes_completed.min(len),
+        false => 0,
+    }
+}
+
 /// The record of an operation whose last part ended with `record`, `before` bytes of the others
 /// being done.
 pub(crate) fn finish(

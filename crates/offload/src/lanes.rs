@@ -238,6 +238,8 @@ impl Taken<'_> {
 fn options() -> HwOptions {
     HwOptions {
         slots: SLOTS,
+        // The core that waits finishes what has faulted, without a call of the kernel.
+        page_faults: 0,
         ..HwOptions::default()
     }
 }

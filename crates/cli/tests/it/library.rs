@@ -13,7 +13,7 @@ use dray::{
 };
 use dray_conformance::machines::{disrupt, held_page};
 use dray_conformance::{Disruption, ProcessDoor, check};
-use dray_spec::Status;
+use dray_spec::{Flags, Status};
 
 /// Set in the process inside.
 const INSIDE: &str = "DRAY_TEST_INSIDE";
@@ -299,7 +299,11 @@ fn a_page_that_is_not_present_faults_and_the_rest_can_be_resumed() {
     if !is_inside(test, &["--profile", "1e1w-d"]) {
         return;
     }
-    let mut mover = hw::open(None, HwOptions::default()).expect("a work queue");
+    let options = HwOptions {
+        page_faults: 0,
+        ..HwOptions::default()
+    };
+    let mut mover = hw::open(None, options).expect("a work queue");
     // Two pages, of which the second was never touched.
     let pages = untouched_pages(2);
     // SAFETY: the first byte of the mapping.
@@ -315,6 +319,35 @@ fn a_page_that_is_not_present_faults_and_the_rest_can_be_resumed() {
     let rest = copy(&mut mover, from + 4096, to + 4096, 4096);
     assert_eq!(rest.status(), Status::SUCCESS);
     assert!(target[4096..].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn untouched_memory_is_copied_alone_and_in_a_batch() {
+    let test = "untouched_memory_is_copied_alone_and_in_a_batch";
+    if !is_inside(test, &["--profile", "1e1w-d"]) {
+        return;
+    }
+    let mut mover = hw::open(None, HwOptions::default()).expect("a work queue");
+    let target = vec![1_u8; 8192];
+    let to = target.as_ptr().expose_provenance() as u64;
+    let alone = copy(&mut mover, untouched_pages(2) as u64, to, 8192);
+    assert_eq!(alone.status(), Status::SUCCESS);
+    assert!(target.iter().all(|byte| *byte == 0));
+    let (first, second) = (untouched_pages(2) as u64, untouched_pages(2) as u64);
+    let fill = Operation::fill(u64::MAX, first, 8192);
+    let copy =
+        Operation::memmove(first, second, 8192).with_changed_flags(Flags::EMPTY, Flags::FENCE);
+    // SAFETY: mappings that stay.
+    unsafe { mover.enqueue_batch(&[fill, copy]) }.expect("slots");
+    let (mut count, mut ended) = (0, [Completion::default(); 2]);
+    while count < 2 {
+        let seen = wait(&mut mover, &mut ended[count..], WaitPolicy::Yield, None);
+        count += seen.expect("a completion");
+    }
+    assert_eq!(ended.map(|ended| ended.status()), [Status::SUCCESS; 2]);
+    let copied = std::ptr::with_exposed_provenance::<[u64; 1024]>(second as usize);
+    // SAFETY: both pages, which the device has written.
+    assert!(unsafe { copied.read() } == [u64::MAX; 1024]);
 }
 
 pub(crate) fn untouched_pages(count: usize) -> *mut u8 {

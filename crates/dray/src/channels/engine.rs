@@ -127,19 +127,26 @@ impl<M: Mover> Channels<M> {
         members: impl IntoIterator<Item = Member<M>>,
         options: ChannelsOptions,
     ) -> Result<Channels<M>, ChannelsError> {
-        let queue = |(channel, member): (usize, Member<M>)| QueueState {
-            executor: member.mover.executor(),
-            capabilities: member.mover.capabilities(),
-            is_local: match (member.numa_node, options.local_node) {
-                (Some(node), Some(local)) => node == local,
-                _ => true,
-            },
-            mover: member.mover,
-            in_flight: 0,
-            load: 0,
-            stuck: 0,
-            channel,
-            lost: None,
+        let most_faults = match options.page_fault {
+            PageFaultPolicy::TouchAndResume { most } => most,
+            _ => 0,
+        };
+        let queue = |(channel, mut member): (usize, Member<M>)| {
+            member.mover.resume_page_faults(most_faults);
+            QueueState {
+                executor: member.mover.executor(),
+                capabilities: member.mover.capabilities(),
+                is_local: match (member.numa_node, options.local_node) {
+                    (Some(node), Some(local)) => node == local,
+                    _ => true,
+                },
+                mover: member.mover,
+                in_flight: 0,
+                load: 0,
+                stuck: 0,
+                channel,
+                lost: None,
+            }
         };
         let mut queues: Vec<QueueState<M>> = members.into_iter().enumerate().map(queue).collect();
         check(&queues, &options)?;

@@ -47,8 +47,8 @@ pub enum Choice {
 }
 
 /// What becomes of an operation that met a page that was not present. (With block on fault the device
-/// waits for the page instead.) One in a batch of the caller's, which may have fences behind it, ends with the
-/// fault unless the policy is to block.
+/// waits for the page instead.) One in a batch of the caller's, which may have fences behind it, is resumed by movers on
+/// a queue ([`Mover::resume_page_faults`](crate::Mover::resume_page_faults)); the core does not finish it.
 ///
 /// ```
 /// use dray::channels::{ChannelsOptions, PageFaultPolicy};

@@ -55,6 +55,7 @@ impl<M: Mover> Channels<M> {
         let outcome = &mut self.slots[part.slot as usize].outcome;
         outcome.completion.executor = completion.executor;
         outcome.retries = outcome.retries.saturating_add(ended.retries);
+        outcome.resumed_faults += ended.resumed_faults;
         if status == Status(0) {
             if outcome.withdrawn || ended.withdrawn && self.withdrawing.is_some() {
                 return self.withdraw_part(index);
@@ -124,14 +125,8 @@ impl<M: Mover> Channels<M> {
         executor: Executor,
     ) {
         let part = self.parts.get_mut(index);
-        // What has no parts begins again: a delta record is made, or applied, anew.
         let has_parts = parts::granule(&part.operation).is_some();
-        // The bytes of a move that goes backward count from its end, with a result of 1 (spec 8.3.4).
-        let counts = has_parts && (record.result != 0 || !is_backward(&part.operation));
-        let bytes = match counts {
-            true => record.bytes_completed.min(part.in_flight),
-            false => 0,
-        };
+        let bytes = parts::done_at_fault(&part.operation, &record, part.in_flight);
         if bytes > 0 || part.done == 0 {
             part.record = record;
         }

@@ -32,6 +32,11 @@ pub struct HwOptions {
     /// How long a mover that is dropped waits without a completion. Then it leaves the memory that the
     /// device may still write to where it is. Two seconds by default.
     pub drop_timeout: Duration,
+    /// An operation that meets a page that is not present is resumed: the core makes the page present, so many times
+    /// at a page without a byte done between them; 64 by default. 0: it ends with
+    /// [`Status::PAGE_FAULT`](dray_spec::Status::PAGE_FAULT), as on the device. What the core cannot access either ends
+    /// with the fault whatever this is.
+    pub page_faults: u32,
 }
 
 impl Default for HwOptions {
@@ -41,6 +46,7 @@ impl Default for HwOptions {
             submitting: None,
             portal_rotates: true,
             drop_timeout: Duration::from_secs(2),
+            page_faults: 64,
         }
     }
 }
@@ -52,8 +58,8 @@ impl Default for HwOptions {
 /// that it has to itself loses none. Several movers of a process use one dedicated queue by a
 /// [`OpenQueue`](super::OpenQueue).
 ///
-/// A page that is not present ends an operation with [`Status::PAGE_FAULT`](dray_spec::Status::PAGE_FAULT), as on
-/// the device: [`Channels`](crate::channels::Channels), of this one mover as of several, supply pages and go on.
+/// An operation that meets a page that is not present is resumed, as [`HwOptions::page_faults`] says. A member of a batch
+/// goes on alone, and the members behind a fence after it follow one by one.
 ///
 /// A queue that was disabled, or whose device was reset, while it was open executes nothing more, also
 /// if it is enabled again: within a tenth of a second of polling, all that was not complete completes
@@ -109,8 +115,10 @@ impl HwMover {
             },
         };
         let memory = Arc::new(SlotMemory::new(slots));
+        let mut queue = Queue::new(port, capabilities, memory, WINDOW).dividing();
+        queue.resume_page_faults(options.page_faults);
         Ok(HwMover {
-            queue: Queue::new(port, capabilities, memory, WINDOW).dividing(),
+            queue,
             info: info.clone(),
             drop_timeout: options.drop_timeout,
         })

@@ -1,6 +1,6 @@
 //! What movers on a work queue have in common: slots, batches, credits, completions.
 
-mod divided;
+mod in_parts;
 mod mover;
 mod port;
 mod reap;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use dray_device::Submission;
 use dray_spec::{Descriptor, Flags};
 
-use divided::Divided;
+use in_parts::InParts;
 pub(crate) use mover::mover_on_queue;
 pub(crate) use port::Port;
 use unit::{Ended, Unit};
@@ -33,8 +33,12 @@ pub(crate) struct Queue<P> {
     ring: SlotRing,
     /// By slot.
     user_data: Vec<u64>,
-    /// By slot, of operations in parts; empty if the queue does not divide operations.
-    divided: Vec<Option<Divided>>,
+    /// By slot, of operations in parts; empty if no operation travels in parts.
+    in_parts: Vec<Option<InParts>>,
+    /// Times that a page is made present without progress; 0: a page fault ends an operation.
+    most_faults: u32,
+    /// Batches that wait for a member that goes on alone.
+    batches: Vec<Ended>,
     queued: VecDeque<Unit>,
     /// Taken back, and not yet reported.
     withdrawn: VecDeque<Unit>,
@@ -63,7 +67,9 @@ impl<P: Port> Queue<P> {
             ring: SlotRing::new(memory.slots()),
             memory,
             user_data: vec![0; slots],
-            divided: Vec::new(),
+            in_parts: Vec::new(),
+            most_faults: 0,
+            batches: Vec::new(),
             queued: VecDeque::with_capacity(slots),
             withdrawn: VecDeque::with_capacity(slots),
             in_flight: VecDeque::with_capacity(slots),
@@ -93,16 +99,14 @@ impl<P: Port> Queue<P> {
     pub(crate) fn enqueue(&mut self, operation: &Operation) -> Result<Ticket, Full> {
         let slots = self.slots();
         let slot = self.ring.take(1).ok_or(Full { slots })?;
-        let divided = u64::from(operation.len()) > self.capabilities.max_transfer_bytes
+        let in_parts = u64::from(operation.len()) > self.capabilities.max_transfer_bytes
             && self.divide(slot, operation);
-        if !divided {
+        if !in_parts {
             self.prepare(slot, operation);
         }
         self.queued.push_back(Unit {
-            first: slot,
-            members: 1,
-            divided,
-            retries: 0,
+            in_parts,
+            ..Unit::new(slot, 1)
         });
         Ok(Ticket(slot))
     }
@@ -126,12 +130,7 @@ impl<P: Port> Queue<P> {
         for (slot, operation) in (first..).zip(operations) {
             self.prepare(slot, operation);
         }
-        self.queued.push_back(Unit {
-            first,
-            members,
-            divided: false,
-            retries: 0,
-        });
+        self.queued.push_back(Unit::new(first, members));
         Ok(Ticket(first))
     }
 
@@ -202,7 +201,8 @@ impl<P: Port> Queue<P> {
     pub(crate) fn drain(&mut self, timeout: Duration) -> bool {
         self.queued.clear();
         // The part in flight is the last.
-        self.divided.clear();
+        self.in_parts.clear();
+        self.most_faults = 0;
         let mut ended = [Completion::default(); 16];
         let mut idle = Idle::new(timeout);
         while !self.is_idle() {

@@ -67,6 +67,10 @@ macro_rules! mover_on_queue {
                 self.queue.withdraw()
             }
 
+            fn resume_page_faults(&mut self, most: u32) {
+                self.queue.resume_page_faults(most);
+            }
+
             unsafe fn touch(&mut self, addr: u64, write: bool) {
                 // SAFETY: the caller's promise is the same.
                 unsafe { $crate::cpu::touch(addr, write) };

@@ -52,6 +52,7 @@ impl<P: Port> Queue<P> {
                 completion.record.status == 0 && ended.record.status == 0 && !ended.withdrawn;
             *place = Outcome {
                 retries: ended.unit.retries,
+                resumed_faults: ended.unit.resumed,
                 queue_lost: if missing { port.lost() } else { None },
                 stripes: ended.accepted.into(),
                 withdrawn: ended.withdrawn,
@@ -85,8 +86,7 @@ impl<P: Port> Queue<P> {
             let Some(mut ended) = ended else {
                 return count;
             };
-            if ended.unit.divided && self.continue_divided(ended.unit, &mut ended.record) {
-                // The next part goes at once: its caller has submitted all it knows of.
+            if self.has_more(&mut ended) {
                 self.submit();
                 continue;
             }
@@ -100,10 +100,7 @@ impl<P: Port> Queue<P> {
             put(place, completion, &ended, &self.port);
             self.ring.give_back(slot);
             count += 1;
-            ended.next += 1;
-            if ended.next < ended.unit.members {
-                self.ended = Some(ended);
-            }
+            self.ended = self.rest_of_batch(ended, completion.status());
         }
         count
     }
@@ -119,7 +116,7 @@ impl<P: Port> Queue<P> {
     }
 
     #[inline]
-    fn member_record(&self, slot: u32, ended: &Ended) -> CompletionRecord {
+    pub(super) fn member_record(&self, slot: u32, ended: &Ended) -> CompletionRecord {
         if ended.unit.members == 1 {
             return ended.record;
         }

@@ -21,6 +21,7 @@ mod page_report;
 mod page_statistics;
 mod pages;
 mod policies;
+mod resumed;
 mod silent;
 mod task;
 mod waiting;

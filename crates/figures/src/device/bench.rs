@@ -272,6 +272,8 @@ impl DeviceBench {
         let options = HwOptions {
             slots: outstanding.unwrap_or_default().max(4096) as usize,
             portal_rotates: w.portal_rotates,
+            // What is measured is the device.
+            page_faults: 0,
             ..HwOptions::default()
         };
         let of_each: Vec<_> = streams

@@ -1,0 +1,250 @@
+//! Operations of more than one descriptor, one after the other: larger than a descriptor may be, or resumed after a
+//! page fault.
+
+use dray_spec::{CompletionRecord, Flags, Status};
+
+use super::unit::{Ended, Unit};
+use super::{Port, Queue};
+use crate::populate::populate;
+use crate::stalled_faults::{self, StalledFaults};
+use crate::{Operation, parts};
+
+/// An operation that has begun, and of which one part at a time is in flight.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InParts {
+    operation: Operation,
+    /// Bytes of the parts that have ended.
+    done: u32,
+    /// Bytes of the part in flight.
+    part: u32,
+    /// From the last part to the first.
+    backward: bool,
+    /// The record of the bytes before.
+    before: CompletionRecord,
+    faults: StalledFaults,
+}
+
+impl InParts {
+    fn new(operation: Operation) -> InParts {
+        InParts {
+            operation,
+            done: 0,
+            part: 0,
+            backward: parts::is_backward(&operation),
+            before: CompletionRecord::default(),
+            faults: StalledFaults::default(),
+        }
+    }
+
+    /// The next part, of at most `most` bytes.
+    fn next(&mut self, most: u32) -> Operation {
+        let left = self.operation.len() - self.done;
+        self.part = most.min(left);
+        if self.part == self.operation.len() {
+            return self.operation;
+        }
+        let offset = match self.backward {
+            true => left - self.part,
+            false => self.done,
+        };
+        let before = (self.done > 0).then_some(&self.before);
+        parts::part(&self.operation, offset, self.part, before)
+    }
+}
+
+impl<P: Port> Queue<P> {
+    /// Divides operations that are larger than the largest transfer.
+    #[cfg(feature = "hw")]
+    pub(crate) fn dividing(mut self) -> Queue<P> {
+        self.divide_from_now_on();
+        self
+    }
+
+    /// The same; before anything is enqueued.
+    pub(crate) fn divide_from_now_on(&mut self) {
+        self.capabilities.divides = true;
+        self.make_room_for_parts();
+    }
+
+    /// An operation that meets a page that is not present is resumed, `most` times without progress; 0: it ends.
+    /// Before anything is enqueued.
+    pub(crate) fn resume_page_faults(&mut self, most: u32) {
+        self.most_faults = most;
+        self.make_room_for_parts();
+    }
+
+    fn make_room_for_parts(&mut self) {
+        let slots = self.slots();
+        self.in_parts.resize(slots, None);
+        self.batches.reserve(slots);
+    }
+
+    /// Prepares the first part of an operation. False if it cannot be divided: the device then
+    /// refuses it.
+    #[cold]
+    pub(super) fn divide(&mut self, slot: u32, operation: &Operation) -> bool {
+        let most = parts::largest_part(operation, self.capabilities.max_transfer_bytes);
+        let (Some(most), true) = (most, self.capabilities.divides) else {
+            return false;
+        };
+        // What breaks a rule as a whole is refused as a whole.
+        if dray_device::check_operands(operation.opcode(), operation.descriptor()).is_err() {
+            return false;
+        }
+        let mut whole = InParts::new(*operation);
+        let first = whole.next(most);
+        self.in_parts[slot as usize] = Some(whole);
+        self.prepare(slot, &first);
+        true
+    }
+
+    /// Whether parts of an operation that is queued have been executed.
+    #[cold]
+    pub(super) fn has_executed_some(&self, unit: Unit) -> bool {
+        let whole = self.in_parts.get(unit.first as usize).copied().flatten();
+        unit.in_parts && whole.is_some_and(|whole| whole.done > 0)
+    }
+
+    /// What has ended is no end yet: the rest of it is queued then, at once, for its caller has submitted all it knows of.
+    #[inline]
+    pub(super) fn has_more(&mut self, ended: &mut Ended) -> bool {
+        if ended.unit.members > 1 {
+            return ended.record.status() == Status::BATCH_FAIL && self.resumes_member(ended);
+        }
+        let goes_on = ended.unit.in_parts || self.is_page_fault(&ended.record);
+        goes_on && self.continue_in_parts(ended.unit, &mut ended.record)
+    }
+
+    fn is_page_fault(&self, record: &CompletionRecord) -> bool {
+        self.most_faults > 0 && record.status().code() == Status::PAGE_FAULT.code()
+    }
+
+    /// A part has ended. True if another follows, which is queued then.
+    #[cold]
+    fn continue_in_parts(&mut self, mut unit: Unit, record: &mut CompletionRecord) -> bool {
+        let slot = unit.first as usize;
+        let begun = self.in_parts.get_mut(slot).and_then(Option::take);
+        let Some(mut whole) = begun.or_else(|| self.begun(unit, record)) else {
+            return false;
+        };
+        let operation = whole.operation;
+        if self.resumes(&mut whole, record) {
+            unit.resumed = unit.resumed.saturating_add(1);
+        } else if parts::goes_on(&operation, record) && whole.done + whole.part < operation.len() {
+            whole.done += whole.part;
+            whole.before = *record;
+        } else {
+            *record = parts::finish(&operation, whole.done, *record);
+            return false;
+        }
+        let most = match u64::from(operation.len()) <= self.capabilities.max_transfer_bytes {
+            true => Some(operation.len()),
+            false => parts::largest_part(&operation, self.capabilities.max_transfer_bytes),
+        };
+        let next = whole.next(most.unwrap_or(operation.len()));
+        self.in_parts[slot] = Some(whole);
+        self.prepare(unit.first, &next);
+        unit.in_parts = true;
+        self.queued.push_front(unit);
+        true
+    }
+
+    /// What has met a page fault in its only descriptor.
+    fn begun(&self, unit: Unit, record: &CompletionRecord) -> Option<InParts> {
+        if unit.in_parts || !self.is_page_fault(record) {
+            return None;
+        }
+        let mut whole = InParts::new(self.alone(unit.first));
+        whole.part = whole.operation.len();
+        Some(whole)
+    }
+
+    /// The operation of a slot, outside its batch.
+    fn alone(&self, slot: u32) -> Operation {
+        let descriptor = self.memory.get_descriptor(slot);
+        let user_data = self.user_data[slot as usize];
+        Operation::of_valid(descriptor, user_data).with_changed_flags(Flags::FENCE, Flags::EMPTY)
+    }
+
+    /// Whether a part that has met a page fault goes on: the page is present then, and what was done counted.
+    fn resumes(&mut self, whole: &mut InParts, record: &CompletionRecord) -> bool {
+        if !self.is_page_fault(record) || self.port.has_ended() || self.port.is_closed() {
+            return false;
+        }
+        let operation = &whole.operation;
+        let bytes = parts::done_at_fault(operation, record, whole.part);
+        let pages = stalled_faults::pages(operation);
+        let (address, write) = (record.fault_address, record.status().is_write_fault());
+        let has_progress = bytes > 0;
+        // Of what is done nothing is left, whatever faulted then.
+        let goes_on = !(has_progress && whole.done + bytes >= operation.len())
+            && whole
+                .faults
+                .goes_on(address, has_progress, self.most_faults, pages)
+            && populate(address, 1, write).is_ok();
+        if goes_on && has_progress {
+            whole.done += bytes;
+            whole.before = *record;
+        }
+        goes_on
+    }
+
+    /// The next member to report of a batch that has ended has met a page fault, or was to start when the members before
+    /// it have succeeded, as they now have. It is queued alone then, and the rest of the batch waits for it.
+    #[cold]
+    fn resumes_member(&mut self, ended: &mut Ended) -> bool {
+        if self.most_faults == 0 || self.port.has_ended() || self.port.is_closed() {
+            return false;
+        }
+        let slot = ended.unit.first + ended.next;
+        let mut record = self.member_record(slot, ended);
+        let unit = Unit {
+            first: slot,
+            members: 1,
+            in_parts: false,
+            of_batch: true,
+            ..ended.unit
+        };
+        let fence = self
+            .memory
+            .get_descriptor(slot)
+            .flags()
+            .contains(Flags::FENCE);
+        ended.is_abandoned |= fence && ended.has_failed;
+        // Without a fault that was resumed the device itself has abandoned it.
+        let waits = record.status() == Status::NONE && ended.has_resumed && !ended.is_abandoned;
+        if waits {
+            let operation = self.alone(slot);
+            self.prepare(slot, &operation);
+            self.queued.push_front(unit);
+        } else if !self.is_page_fault(&record) || !self.continue_in_parts(unit, &mut record) {
+            return false;
+        }
+        ended.has_resumed = true;
+        self.batches.push(*ended);
+        true
+    }
+
+    /// A member has been reported: what is left of its batch.
+    #[inline]
+    pub(super) fn rest_of_batch(&mut self, mut ended: Ended, status: Status) -> Option<Ended> {
+        if ended.unit.of_batch {
+            ended = self.take_batch(ended.unit.first);
+        }
+        // A false predicate is no plain success: it stops a fence, too (spec 3.9).
+        ended.has_failed |= status != Status::SUCCESS;
+        ended.next += 1;
+        (ended.next < ended.unit.members).then_some(ended)
+    }
+
+    /// The batch that waits for the member of a slot.
+    #[cold]
+    fn take_batch(&mut self, slot: u32) -> Ended {
+        let waits = |ended: &Ended| ended.unit.first + ended.next == slot;
+        let found = self.batches.iter().position(waits);
+        let Some(position) = found else {
+            unreachable!("a member that is alone belongs to a batch that waits for it")
+        };
+        self.batches.swap_remove(position)
+    }
+}
