@@ -1,10 +1,12 @@
 /*
  * A user program of a work queue: copies, checks what has arrived, and says how it went.
  *
- *   copy FILE movdir64b|enqcmd|write COUNT BYTES [fresh|endless]
+ *   copy FILE movdir64b|enqcmd|write COUNT BYTES [fresh|endless|records|lost]
  *
  * `fresh`: each destination is memory that was never touched. A page fault is answered as software does: the
  * page is touched, and the rest submitted. `endless`: until the device takes or completes nothing any more.
+ * `records`: all at once, each with a completion record in a page that was never touched: the kernel writes it from
+ * the event log. `lost`: the same, but the page is gone: the kernel cannot write it, and nothing comes.
  * Prints `copied DESCRIPTORS descriptors BYTES bytes FAULTS faults`. Exit codes: 0 all arrived, 1 not, 2 usage,
  * 3 the device is gone.
  */
@@ -129,14 +131,59 @@ static int move(char *from, char *to, uint32_t size)
 	return 0;
 }
 
+/* All descriptors at once, each with a completion record in a page of its own. 0 success, 1 wrong, 3 no completion. */
+static int flood(char *from, unsigned long count, uint32_t size, int lost)
+{
+	size_t page = 4096;
+	char *records = mmap(NULL, count * page, lost ? PROT_NONE : PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *to = calloc(count, size);
+	unsigned long n;
+	double begin;
+
+	if (records == MAP_FAILED || !to)
+		return 3;
+	memset(to, 0xff, count * size);
+	for (n = 0; n < count; n++) {
+		struct descriptor d = { .flags_opcode = 3u << 24 | 0xc, .size = size };
+
+		d.completion = (uintptr_t)(records + n * page);
+		d.source = (uintptr_t)from;
+		d.destination = (uintptr_t)(to + n * size);
+		if (submit(&d)) {
+			fprintf(stderr, "not accepted: %s\n", strerror(errno));
+			return 3;
+		}
+		descriptors++;
+	}
+	begin = now();
+	for (n = 0; n < count; n++) {
+		struct record *record = (struct record *)(records + n * page);
+
+		/* What was copied says that a descriptor has ended whose record cannot be written. */
+		while (lost ? memcmp(from, to + n * size, size) : !record->status)
+			if (now() - begin > patience_s) {
+				fprintf(stderr, "no completion record: %lu of %lu\n", n, count);
+				return 3;
+			}
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!lost && (record->status != 1 || memcmp(from, to + n * size, size))) {
+			fprintf(stderr, "status %#x, or wrong bytes\n", record->status);
+			return 1;
+		}
+		bytes += size;
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	int fresh, endless, result = 0;
+	int fresh, endless, lost, result = 0;
 	unsigned long count, size, n, at;
 	char *source, *destination;
 
 	if (argc < 5) {
-		fprintf(stderr, "usage: %s FILE movdir64b|enqcmd|write COUNT BYTES [fresh|endless]\n", argv[0]);
+		fprintf(stderr, "usage: %s FILE movdir64b|enqcmd|write COUNT BYTES [fresh|endless|records|lost]\n", argv[0]);
 		return 2;
 	}
 	way = !strcmp(argv[2], "write") ? WRITE : !strcmp(argv[2], "enqcmd") ? ENQCMD : MOVDIR64B;
@@ -162,6 +209,18 @@ int main(int argc, char **argv)
 	}
 	source = malloc(size);
 	destination = NULL;
+	lost = argc > 5 && !strcmp(argv[5], "lost");
+	if (lost || (argc > 5 && !strcmp(argv[5], "records"))) {
+		for (at = 0; at < size; at++)
+			source[at] = at * 7;
+		result = flood(source, count, size, lost);
+		/* The counts of an open file are the kernel's as long as it is open: the caller reads them. */
+		printf("copied %lu descriptors %lu bytes %lu faults\n", descriptors, bytes, faults);
+		fflush(stdout);
+		if (getenv("hold"))
+			pause();
+		return result;
+	}
 	for (n = 0; !result && (endless || n < count); n++) {
 		if (fresh && destination)
 			munmap(destination, size);
