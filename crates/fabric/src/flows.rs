@@ -11,8 +11,9 @@ use crate::entries;
 use crate::error::{FabricError, form};
 use crate::network::{PACKET, latency, route};
 
-/// What a flow keeps in flight if the file does not say: 32 reads of 512 bytes.
-pub const OUTSTANDING_BYTES: f64 = 16384.0;
+/// What a flow keeps in flight if the file does not say, in bytes that are under way at its rate on idle links. Tags and
+/// queues of a device are made so that they do not limit what it is sold for; twice of it leaves room for queues.
+const WINDOWS: f64 = 2.0;
 
 /// A flow as a file has it.
 #[derive(Debug, Clone, Deserialize)]
@@ -157,12 +158,17 @@ pub fn resolve_flows(
             .source
             .unwrap_or_else(|| format!("{}>{}", entry.from, entry.to));
         let next = sources.len() as u32;
+        let (demand, latency) = (entry.demand_gib_s, latency(topology, &path));
+        let demand = demand.unwrap_or_else(|| credit_limit(topology, network, &path));
+        let window = || {
+            let bytes = WINDOWS * demand.min(narrowest(network, &path)) * latency;
+            // A flow that starts where it ends is refused below.
+            (bytes / f64::from(PACKET)).ceil().max(1.0) * f64::from(PACKET)
+        };
         let flow = Flow {
-            demand: entry
-                .demand_gib_s
-                .unwrap_or_else(|| credit_limit(topology, network, &path)),
-            outstanding_bytes: entry.outstanding_bytes.unwrap_or(OUTSTANDING_BYTES),
-            latency: latency(topology, &path),
+            demand,
+            outstanding_bytes: entry.outstanding_bytes.unwrap_or_else(window),
+            latency,
             weight: entry.weight.unwrap_or(1.0),
             source: Some(*sources.entry(source).or_insert(next)),
             path,
@@ -199,13 +205,17 @@ pub fn resolve_flows(
 fn credit_limit(topology: &Topology, network: &Network, path: &[EdgeId]) -> f64 {
     let edges: Vec<_> = path.iter().map(|edge| dray_pcie::EdgeId(edge.0)).collect();
     let limit = topology.credit_limit_gib_s(&edges, PACKET);
-    let widths = path.iter().map(|&edge| network.edge(edge).capacity());
-    let narrowest = widths.fold(f64::INFINITY, f64::min);
-    if limit < narrowest {
+    if limit < narrowest(network, path) {
         limit
     } else {
         f64::INFINITY
     }
+}
+
+/// Capacity of the narrowest edge of a path.
+fn narrowest(network: &Network, path: &[EdgeId]) -> f64 {
+    let widths = path.iter().map(|&edge| network.edge(edge).capacity());
+    widths.fold(f64::INFINITY, f64::min)
 }
 
 /// A name that no entry before has: `name`, or the first free of `name#2`, `name#3` ... `numbers` has the next number to try.

@@ -9,6 +9,6 @@ mod jobs;
 mod network;
 
 pub use error::FabricError;
-pub use flows::{FlowEntry, NamedFlow, OUTSTANDING_BYTES, parse_flows, read_flows, resolve_flows};
+pub use flows::{FlowEntry, NamedFlow, parse_flows, read_flows, resolve_flows};
 pub use jobs::{Bytes, GIB, JobEntry, NamedJob, jobs_to_toml, parse_jobs, read_jobs, resolve_jobs};
 pub use network::{PACKET, TIME_OF_NS, latency, network, network_with, route};

@@ -7,7 +7,7 @@ use super::route::Routing;
 use super::rules::Rules;
 use super::{
     Arbiter, EndpointParameters, HostParameters, Node, NodeId, NodeKind, QueueOrganisation,
-    Switching, Topology, fat_tree,
+    Switching, Topology, derived, fat_tree,
 };
 use crate::PcieError;
 
@@ -66,6 +66,7 @@ pub(super) fn build(mut file: TopologyFile, file_name: &str) -> Result<Topology,
         levels,
         ..
     } = builder;
+    derived::complete(&mut topology);
     topology.routing = Routing::new(&topology, &levels, &file.routes, &rules)?;
     Ok(topology)
 }
@@ -143,7 +144,8 @@ impl Builder<'_> {
         ] {
             self.rules.number(entry, key, value)?;
         }
-        self.positive(entry, "socket_gib_s", timing.socket_gib_s)?;
+        self.rules
+            .number(entry, "socket_gib_s", timing.socket_gib_s)?;
         match timing.completion_bytes {
             0 => Ok(()),
             bytes if bytes.is_power_of_two() && (64..=4096).contains(&bytes) => Ok(()),

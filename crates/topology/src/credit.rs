@@ -3,9 +3,9 @@
 use super::{EdgeId, NodeKind, Switching, Topology};
 
 /// Bytes of a data credit.
-const CREDIT_BYTES: f64 = 16.0;
+pub(super) const CREDIT_BYTES: f64 = 16.0;
 /// Bytes per ns that one GiB/s is.
-const PER_GIB_S: f64 = (1u64 << 30) as f64 * 1e-9;
+pub(super) const PER_GIB_S: f64 = (1u64 << 30) as f64 * 1e-9;
 
 impl Topology {
     /// What writes of `payload` bytes a TLP can reach alone on `path` with the posted credits of its links, GiB/s; infinite
@@ -28,25 +28,33 @@ impl Topology {
                 credits => f64::from(credits),
             };
             let bytes = data.min(headers) * f64::from(payload);
-            let sending =
-                |edge: EdgeId| f64::from(payload) / (self.edge(edge).capacity_gib_s * PER_GIB_S);
-            let mut round_ns = 2.0 * link.latency_ns + link.credit_update_ns;
-            if hop == 0 {
-                round_ns += self.agent_ns(path[hop], true);
-            }
-            match path.get(hop + 1) {
-                None => round_ns += sending(path[hop]) + self.agent_ns(path[hop], false),
-                Some(&next) => {
-                    let receiver = self.node(edge.to);
-                    round_ns += receiver.forward_ns + sending(next);
-                    if receiver.switching == Switching::StoreAndForward {
-                        round_ns += sending(path[hop]);
-                    }
-                }
-            }
+            let round_ns = self.round_ns(path, hop, payload, hop == 0);
             bytes / round_ns / PER_GIB_S
         });
         limits.fold(f64::INFINITY, f64::min)
+    }
+
+    /// One round of the credits of a path's link: of a TLP of `payload` bytes, whose sender starts it if `starts`.
+    pub(super) fn round_ns(&self, path: &[EdgeId], hop: usize, payload: u32, starts: bool) -> f64 {
+        let edge = self.edge(path[hop]);
+        let link = self.link(edge.link);
+        let sending =
+            |edge: EdgeId| f64::from(payload) / (self.edge(edge).capacity_gib_s * PER_GIB_S);
+        let mut round_ns = 2.0 * link.latency_ns + link.credit_update_ns;
+        if starts {
+            round_ns += self.agent_ns(path[hop], true);
+        }
+        match path.get(hop + 1) {
+            None => round_ns += sending(path[hop]) + self.agent_ns(path[hop], false),
+            Some(&next) => {
+                let receiver = self.node(edge.to);
+                round_ns += receiver.forward_ns + sending(next);
+                if receiver.switching == Switching::StoreAndForward {
+                    round_ns += sending(path[hop]);
+                }
+            }
+        }
+        round_ns
     }
 
     /// From a TLP's start in the engine or memory at one end of `path` to its arrival in that at the other, on idle links, ns.

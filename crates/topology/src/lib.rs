@@ -30,6 +30,7 @@
 mod build;
 mod catalog;
 mod credit;
+mod derived;
 mod draw;
 mod error;
 mod fat_tree;
@@ -142,6 +143,8 @@ pub struct Link {
     pub latency_ns: f64,
     /// Credits that each end gives to the other.
     pub credits: Credits,
+    /// Whether the file gives them. If not, they are such that they do not limit the link.
+    pub credits_given: bool,
     /// Time from a buffer becoming free to the sender knowing it, apart from the flight, ns.
     pub credit_update_ns: f64,
     /// What an import could not read and set to its default.
@@ -149,8 +152,8 @@ pub struct Link {
 }
 
 /// Flow control credits of one receiver: headers in TLPs, data in units of 16 bytes, 0 for
-/// infinite. Defaults are those of cocotbext-pcie's switch ports, with infinite completion headers
-/// limited to the same number.
+/// infinite. A table that has some of them has the others from cocotbext-pcie's switch ports, with infinite completion
+/// headers limited to the same number; without a table they follow from rate and latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Credits {

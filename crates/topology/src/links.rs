@@ -59,7 +59,8 @@ impl Builder<'_> {
             .unwrap_or(20.0);
         rules.number(&name, "latency_ns", latency_ns)?;
         rules.number(&name, "credit_update_ns", update)?;
-        let credits = entry.credits.or(defaults.credits).unwrap_or_default();
+        let given_credits = entry.credits.or(defaults.credits);
+        let credits = given_credits.unwrap_or_default();
         check_credits(&rules, &name, &credits, mps)?;
         let given = [
             ("down_gib_s", entry.down_gib_s.or(defaults.down_gib_s)),
@@ -80,6 +81,7 @@ impl Builder<'_> {
             mrrs,
             latency_ns,
             credits,
+            credits_given: given_credits.is_some(),
             credit_update_ns: update,
             unread: entry.unread.clone(),
         };
@@ -107,10 +109,12 @@ impl Builder<'_> {
             mrrs: 4096,
             latency_ns: timing.socket_hop_ns,
             credits: infinite,
+            credits_given: true,
             credit_update_ns: 0.0,
             unread: Vec::new(),
         };
-        self.join(link, [(timing.socket_gib_s, true); 2]);
+        // 0: as of servers of this generation, see `derived`.
+        self.join(link, [(timing.socket_gib_s, timing.socket_gib_s > 0.0); 2]);
     }
 
     /// Adds a link and its two edges.

@@ -118,7 +118,7 @@ pub struct HostParameters {
     pub root_ns: f64,
     /// From a socket to the next, one way, ns.
     pub socket_hop_ns: f64,
-    /// Payload between sockets per direction, GiB/s.
+    /// Payload between sockets per direction, GiB/s; 0 for that of servers of the generation of the links.
     pub socket_gib_s: f64,
     /// Software from the call to the doorbell's store, ns.
     pub submit_ns: f64,
@@ -137,7 +137,7 @@ impl Default for HostParameters {
         Self {
             root_ns: 149.0,
             socket_hop_ns: 33.5,
-            socket_gib_s: 38.7,
+            socket_gib_s: 0.0,
             submit_ns: 75.0,
             poll_ns: 75.0,
             completion_bytes: 0,

@@ -72,9 +72,6 @@ enum Pattern {
     ParameterServer,
 }
 
-/// What a GPU's DMA engine keeps in flight: 256 reads of 512 bytes.
-const OUTSTANDING_BYTES: f64 = 131_072.0;
-
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let output = args
         .write_jobs
@@ -262,7 +259,7 @@ fn entry(name: String, from: &str, to: &str, bytes: u64, after: Vec<String>) -> 
         arrival_us: 0.0,
         after: Some(after).filter(|after| !after.is_empty()),
         demand_gib_s: None,
-        outstanding_bytes: Some(OUTSTANDING_BYTES),
+        outstanding_bytes: None,
     }
 }
 

@@ -25,8 +25,8 @@ A file of flows, TOML or CSV:
   [[flow]]
   from = \"host\"             the node where it starts
   to = \"C\"                  the node where it ends
-  demand_gib_s = 8.51       what it reaches alone; left away: what the credits of its path let through
-  outstanding_bytes = 16384 bytes in flight (this is the default), for `ingress` and `des`
+  demand_gib_s = 8.51       what it reaches alone; left away: what its path lets through
+  outstanding_bytes = 16384 bytes in flight, for `ingress` and `des`; left away: so many that they do not limit it
 Where estimators differ by more than 10 %, that is said first: then `des`, which sends every TLP, is nearest to a fabric.
 Further keys: name, weight, source (flows of one source share a queue), path (edges instead of the route).
 All rates are GiB/s of payload. Exit codes: 0 ok, 1 failed, 2 usage or bad input.";

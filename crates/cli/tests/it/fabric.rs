@@ -430,7 +430,9 @@ fn a_limit_is_named_and_a_difference_is_said_first() {
         ("gpu0", "gpu1"),
         ("gpu1", "slow"),
     ];
-    fs::write(dir.path().join("f.toml"), flows(&pairs)).unwrap();
+    let few = "to = \"gpu1\"\noutstanding_bytes = 16384";
+    let text = flows(&pairs).replace("to = \"gpu1\"", few);
+    fs::write(dir.path().join("f.toml"), text).unwrap();
     let line = "fabric predict --topology box.toml --flows f.toml --estimator ingress,des";
     let document = json(dir.path(), line);
     for estimator in ["ingress", "des"] {

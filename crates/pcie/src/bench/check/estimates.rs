@@ -41,10 +41,9 @@ pub(super) fn counter_example() -> Result<Check, PcieError> {
     };
     let free = run(QueueOrganisation::PerOutput, text)?;
     // Buffers of 8 KiB per class.
-    let small = "[link_defaults]\ncredits = { posted_data = 512, completion_data = 512 }";
     let held = run(
         QueueOrganisation::Fifo,
-        &text.replace("[link_defaults]", small),
+        &text.replace("_data = 1024", "_data = 512"),
     )?;
     let rows = vec![
         CheckRow::new("H>A, a queue per output", "GiB/s", 8.5, free[0], 3.0),
