@@ -1,7 +1,7 @@
 //! Files of `dray fabric`: topologies, experiments, hwloc's XML; read, or refused with words.
 
 use dray_pcie::bench::FabricExperiment;
-use dray_pcie::{Topology, import_hwloc};
+use dray_pcie::{Topology, import_text};
 
 use crate::draw::Draw;
 use crate::text::text;
@@ -44,7 +44,7 @@ pub fn fabrics(bytes: &[u8]) {
                 }
             }),
             1 => FabricExperiment::parse(&text(draw, EXPERIMENTS), "hostile.toml").map(|_| ()),
-            _ => import_hwloc(&text(draw, MACHINES), "hostile.xml", "machine").map(|imported| {
+            _ => import_text(&text(draw, MACHINES), "hostile.xml", "machine").map(|imported| {
                 let read = Topology::from_toml(&imported.toml, "machine.toml");
                 assert!(read.is_ok(), "what was imported cannot be read: {read:?}");
             }),
@@ -67,7 +67,7 @@ mod tests {
             FabricExperiment::parse(text, "good").unwrap();
         }
         for text in MACHINES {
-            import_hwloc(text, "good", "machine").unwrap();
+            import_text(text, "good", "machine").unwrap();
         }
     }
 }

@@ -50,7 +50,7 @@ use std::str::FromStr;
 pub use catalog::{built_in, built_in_names};
 pub use dray_output::read_text;
 pub use error::PcieError;
-pub use import::{Imported, import, import_hwloc};
+pub use import::{Imported, import, import_text};
 pub use node::{
     Arbiter, EndpointParameters, EngineParameters, HostParameters, Node, NodeKind,
     QueueOrganisation, Switching,

@@ -3,7 +3,7 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::tree::PciNode;
+use super::tree::{PciNode, Tree};
 use crate::PcieError;
 
 /// Objects inside each other at most.
@@ -13,19 +13,22 @@ const MAX_DEPTH: usize = 256;
 enum Open {
     /// A PCI object; its children are collected in it.
     Pci(PciNode),
-    /// An object that carries a NUMA node or package index for what is below it.
-    Ancestor(Option<u32>),
+    /// An object that carries a NUMA node for what is below it, and is a package of that number.
+    Ancestor {
+        node: Option<u32>,
+        package: Option<u32>,
+    },
 }
 
 /// Reads the document; gives what hangs on the host bridges.
-pub(super) fn read(text: &str, file: &str) -> Result<Vec<PciNode>, PcieError> {
+pub(super) fn read(text: &str, file: &str) -> Result<Tree, PcieError> {
     let fail = |message: String| PcieError::Syntax {
         file: file.to_owned(),
         message,
     };
     let mut reader = Reader::from_str(text);
     let mut open: Vec<Open> = Vec::new();
-    let mut roots = Vec::new();
+    let mut tree = Tree::default();
     let mut is_hwloc = false;
     loop {
         let at = reader.buffer_position();
@@ -48,11 +51,11 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<PciNode>, PcieError> {
             Event::Empty(element) => {
                 let object =
                     object(&element).map_err(|error| fail(format!("at byte {at}: {error}")))?;
-                close(object, &mut open, &mut roots);
+                close(object, &mut open, &mut tree);
             }
             Event::End(_) => {
                 if let Some(object) = open.pop() {
-                    close(object, &mut open, &mut roots);
+                    close(object, &mut open, &mut tree);
                 }
             }
             _ => {}
@@ -64,12 +67,12 @@ pub(super) fn read(text: &str, file: &str) -> Result<Vec<PciNode>, PcieError> {
                 .to_owned(),
         ));
     }
-    if roots.is_empty() {
+    if tree.roots.is_empty() {
         return Err(fail(
             "has no PCI objects; write it with `lstopo --whole-io --of xml`".to_owned(),
         ));
     }
-    Ok(roots)
+    Ok(tree)
 }
 
 fn object(element: &BytesStart<'_>) -> Result<Open, String> {
@@ -85,8 +88,15 @@ fn object(element: &BytesStart<'_>) -> Result<Open, String> {
             b"bridge_type" => bridge = value.into_owned(),
             b"pci_busid" => node.address = value.chars().take(32).collect(),
             b"pci_type" => {
+                // `0302 [10de:1eb8] [10de:12a2] a1`
                 let class = value.split_whitespace().next().unwrap_or_default();
                 node.class = u32::from_str_radix(class, 16).unwrap_or(0) << 8;
+                let id = value
+                    .split(['[', ']'])
+                    .nth(1)
+                    .and_then(|id| id.split_once(':'));
+                let hex = |text: &str| u32::from_str_radix(text, 16).ok();
+                node.id = id.and_then(|(vendor, device)| hex(vendor).zip(hex(device)));
             }
             b"pci_link_speed" => {
                 let speed: Option<f64> = value.parse().ok();
@@ -100,17 +110,24 @@ fn object(element: &BytesStart<'_>) -> Result<Open, String> {
     }
     Ok(match (kind.as_str(), bridge.as_str()) {
         // From the host to PCI: nothing but a place.
-        ("Bridge", kind) if kind.starts_with("0-") => Open::Ancestor(None),
+        ("Bridge", kind) if kind.starts_with("0-") => Open::Ancestor {
+            node: None,
+            package: None,
+        },
         ("Bridge", _) => {
             node.class = 0x06_0400;
             Open::Pci(node)
         }
         ("PCIDev", _) => Open::Pci(node),
         // What hangs on an object with one NUMA node hangs on that node: a package, or a part of one.
-        (kind, _) => Open::Ancestor(match nodeset {
-            Some(nodes) => only_node(&nodes),
-            None => index.filter(|_| kind == "Package"),
-        }),
+        (kind, _) => {
+            let package = index.filter(|_| kind == "Package");
+            let node = match nodeset {
+                Some(nodes) => only_node(&nodes),
+                None => package,
+            };
+            Open::Ancestor { node, package }
+        }
     })
 }
 
@@ -134,18 +151,25 @@ fn only_node(nodeset: &str) -> Option<u32> {
 }
 
 /// Puts a complete PCI object into the one around it, or among the roots.
-fn close(object: Open, open: &mut [Open], roots: &mut Vec<PciNode>) {
+fn close(object: Open, open: &mut [Open], tree: &mut Tree) {
     let Open::Pci(mut node) = object else { return };
-    node.numa = open.iter().rev().find_map(|around| match around {
-        Open::Ancestor(index) => *index,
+    let around = || open.iter().rev();
+    let package = around().find_map(|around| match around {
+        Open::Ancestor { package, .. } => *package,
         Open::Pci(_) => None,
     });
+    let numa = around().find_map(|around| match around {
+        Open::Ancestor { node, .. } => *node,
+        Open::Pci(_) => None,
+    });
+    // A package is a socket, however many NUMA nodes it has.
+    node.numa = package.or(numa);
     match open.iter_mut().rev().find_map(|around| match around {
         Open::Pci(around) => Some(around),
-        Open::Ancestor(_) => None,
+        Open::Ancestor { .. } => None,
     }) {
         Some(around) => around.below.push(node),
-        None => roots.push(node),
+        None => tree.roots.push(node),
     }
 }
 
@@ -170,7 +194,7 @@ mod tests {
             <object type="Bridge" bridge_type="0-1"><object type="Bridge" bridge_type="1-1" pci_busid="0000:00:01.0" pci_link_speed="15.753846">
             <object type="PCIDev" pci_busid="0000:01:00.0" pci_type="0302 [10de:1eb8]" pci_link_speed="15.753846"/>
             </object></object></object></object></topology>"#;
-        let roots = read(text, "x.xml").unwrap();
+        let roots = read(text, "x.xml").unwrap().roots;
         assert_eq!(roots.len(), 1);
         assert_eq!(roots[0].below[0].address, "0000:01:00.0");
         assert_eq!(

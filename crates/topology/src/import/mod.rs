@@ -18,31 +18,82 @@ pub struct Imported {
 }
 
 /// Reads the PCI tree of a machine: `path` is `/sys`, a directory that holds the same (`devices/`
-/// with `pci0000:00` and so on below it), or a file that `lstopo` wrote as XML.
+/// with `pci0000:00` and so on below it), or a file for [`import_text`].
 ///
 /// # Errors
 ///
-/// A path that cannot be read, a tree without PCI devices, XML that is not hwloc's.
+/// A path that cannot be read, a tree without PCI devices, a file of another form.
 pub fn import(path: &Path, name: &str) -> Result<Imported, PcieError> {
     let from = path.display().to_string();
     if path.is_dir() {
         return finish(sysfs::read(path)?, name, &from);
     }
-    import_hwloc(&crate::catalog::read(path)?, &from, name)
+    import_text(&crate::catalog::read(path)?, &from, name)
 }
 
-/// Reads the text of an XML file of hwloc; `from` is its name in errors.
+/// Reads a text that a tool wrote: XML of hwloc (`lstopo`); `from` is its name in errors.
 ///
 /// # Errors
 ///
-/// XML that is not hwloc's, a machine without PCI devices.
-pub fn import_hwloc(text: &str, from: &str, name: &str) -> Result<Imported, PcieError> {
-    finish(hwloc::read(text, from)?, name, from)
+/// A text that is none of these, or is cut; a machine without PCI devices.
+pub fn import_text(text: &str, from: &str, name: &str) -> Result<Imported, PcieError> {
+    let tree = hwloc::read(text, from)?;
+    finish(tree, name, from)
 }
 
-fn finish(tree: Vec<tree::PciNode>, name: &str, from: &str) -> Result<Imported, PcieError> {
+fn finish(tree: tree::Tree, name: &str, from: &str) -> Result<Imported, PcieError> {
     let imported = tree::to_file(tree, name, from)?;
     // What was written must read back.
     crate::Topology::from_toml(&imported.toml, &format!("{name}.toml"))?;
     Ok(imported)
+}
+
+/// `8.0 GT/s PCIe` is generation 3, as are `8GT/s` and `8000 MT/s`.
+fn generation(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let speed: f64 = number.parse().ok()?;
+    let speed = match unit.trim_start().starts_with('M') {
+        true => speed / 1000.0,
+        false => speed,
+    };
+    [2.5, 5.0, 8.0, 16.0, 32.0, 64.0]
+        .iter()
+        .position(|known| (known - speed).abs() < 1e-6)
+        .map(|index| index as u32 + 1)
+}
+
+/// Lanes of a link: `16`, `x16`.
+fn width(text: &str) -> Option<u32> {
+    let width = text.trim().trim_start_matches('x').parse().ok();
+    width.filter(|width| matches!(width, 1 | 2 | 4 | 8 | 12 | 16 | 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_and_widths_are_read_as_tools_write_them() {
+        let read = [
+            "8.0 GT/s PCIe",
+            "16GT/s",
+            "2.5GT/s (downgraded)",
+            "5 GT/s",
+            "32000 MT/s",
+        ]
+        .map(generation);
+        assert_eq!(read, [Some(3), Some(4), Some(1), Some(2), Some(5)]);
+        assert_eq!(
+            ["Unknown", "", "100000 MT/s", "GT/s"].map(generation),
+            [None; 4]
+        );
+        assert_eq!(
+            ["16", "x8", "0", "63", ""].map(width),
+            [Some(16), Some(8), None, None, None]
+        );
+    }
 }

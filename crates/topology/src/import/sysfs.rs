@@ -1,35 +1,57 @@
 //! The PCI tree from sysfs.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::tree::{PciLink, PciNode};
+use super::tree::{PciLink, PciNode, Tree};
 use crate::PcieError;
 
 /// Functions that are read at most, and how deep.
 const MAX_FUNCTIONS: usize = 20_000;
 const MAX_DEPTH: usize = 32;
 
-/// Reads `ROOT/devices/pci*`; gives what hangs on the root buses.
-pub(super) fn read(root: &Path) -> Result<Vec<PciNode>, PcieError> {
+/// How deep root buses are below `devices`: those of Hyper-V and of Arm's platforms are not at its top.
+const MAX_PLACE: usize = 10;
+/// Directories that are looked through for them at most.
+const MAX_DIRECTORIES: usize = 100_000;
+/// Directories of `devices` without devices of PCI.
+const WITHOUT: [&str; 4] = ["system", "virtual", "software", "tracepoint"];
+
+/// Reads the buses `pci*` below `ROOT/devices`; gives what hangs on them.
+pub(super) fn read(root: &Path) -> Result<Tree, PcieError> {
     let devices = root.join("devices");
-    let mut buses: Vec<_> = list(&devices)?
-        .into_iter()
-        .filter(|name| name.starts_with("pci"))
-        .collect();
-    buses.sort();
-    let mut nodes = Vec::new();
-    let mut count = 0;
-    for bus in buses {
-        nodes.extend(functions(&devices.join(bus), 0, &mut count)?);
-    }
-    if nodes.is_empty() {
+    let mut reader = Reader::default();
+    reader.buses(&devices, 0)?;
+    if reader.tree.roots.is_empty() {
         return Err(PcieError::Io {
             path: devices,
             message: "no PCI devices below pci*; give /sys or a directory that holds its devices/"
                 .to_owned(),
         });
     }
-    Ok(nodes)
+    reader.tree.packages = packages(&devices.join("system"));
+    Ok(reader.tree)
+}
+
+/// The package of each NUMA node that has a CPU.
+fn packages(system: &Path) -> BTreeMap<u32, u32> {
+    let nodes = list(&system.join("node")).unwrap_or_default();
+    let nodes = nodes.iter().filter_map(|name| {
+        let node = name.strip_prefix("node")?.parse().ok()?;
+        let cpus = text(&system.join("node").join(name), "cpulist")?;
+        let first = cpus.split([',', '-']).next()?;
+        let cpu = system.join("cpu").join(format!("cpu{}", first.trim()));
+        let package = text(&cpu.join("topology"), "physical_package_id")?;
+        Some((node, package.parse().ok()?))
+    });
+    nodes.collect()
+}
+
+#[derive(Default)]
+struct Reader {
+    tree: Tree,
+    functions: usize,
+    directories: usize,
 }
 
 fn list(directory: &Path) -> Result<Vec<String>, PcieError> {
@@ -47,35 +69,86 @@ fn list(directory: &Path) -> Result<Vec<String>, PcieError> {
     Ok(names)
 }
 
-/// Directories named as functions, and those below them.
-fn functions(directory: &Path, depth: usize, count: &mut usize) -> Result<Vec<PciNode>, PcieError> {
-    let mut nodes = Vec::new();
-    if depth == MAX_DEPTH {
-        return Ok(nodes);
-    }
-    for name in list(directory)? {
-        let path = directory.join(&name);
-        // A symbolic link could lead in a circle.
-        let is_directory = path.symlink_metadata().is_ok_and(|data| data.is_dir());
-        if !is_address(&name) || !is_directory {
-            continue;
+impl Reader {
+    /// Root buses in a directory, and in those below it.
+    fn buses(&mut self, directory: &Path, depth: usize) -> Result<(), PcieError> {
+        for name in list(directory)? {
+            let path = directory.join(&name);
+            if !is_directory(&path) || depth == 0 && WITHOUT.contains(&name.as_str()) {
+                continue;
+            }
+            self.directories += 1;
+            if self.directories > MAX_DIRECTORIES {
+                let message = format!("more than {MAX_DIRECTORIES} directories");
+                return Err(PcieError::Io { path, message });
+            }
+            if is_bus(&name) {
+                let functions = self.functions(&path, 0)?;
+                self.tree.roots.extend(functions);
+            } else if depth < MAX_PLACE {
+                // Some directories are their owner's alone: what is in them is not read.
+                let _ = self.buses(&path, depth + 1);
+            }
         }
-        *count += 1;
-        if *count > MAX_FUNCTIONS {
-            return Err(PcieError::Io {
-                path,
-                message: format!("more than {MAX_FUNCTIONS} PCI functions"),
+        Ok(())
+    }
+
+    /// Directories named as functions, and those below them.
+    fn functions(&mut self, directory: &Path, depth: usize) -> Result<Vec<PciNode>, PcieError> {
+        let mut nodes = Vec::new();
+        if depth == MAX_DEPTH {
+            return Ok(nodes);
+        }
+        for name in list(directory)? {
+            let path = directory.join(&name);
+            if !is_directory(&path) {
+                continue;
+            }
+            if is_bus(&name) {
+                // Root ports behind a device of the root complex: Intel's VMD.
+                let behind = self.functions(&path, depth + 1)?;
+                self.tree.roots.extend(behind);
+            }
+            if !is_address(&name) {
+                continue;
+            }
+            self.functions += 1;
+            if self.functions > MAX_FUNCTIONS {
+                let message = format!("more than {MAX_FUNCTIONS} PCI functions");
+                return Err(PcieError::Io { path, message });
+            }
+            let roots = self.tree.roots.len();
+            let below = self.functions(&path, depth + 1)?;
+            // What stands for root ports is no device of its own.
+            if self.tree.roots.len() > roots && below.is_empty() {
+                continue;
+            }
+            let id = |name: &str| number(&path, name);
+            nodes.push(PciNode {
+                class: number(&path, "class").unwrap_or(0),
+                id: id("vendor").zip(id("device")),
+                numa: text(&path, "numa_node").and_then(|text| text.parse().ok()),
+                link: link(&path),
+                below,
+                address: name,
             });
         }
-        nodes.push(PciNode {
-            class: number(&path, "class").unwrap_or(0),
-            numa: text(&path, "numa_node").and_then(|text| text.parse().ok()),
-            link: link(&path),
-            below: functions(&path, depth + 1, count)?,
-            address: name,
-        });
+        Ok(nodes)
     }
-    Ok(nodes)
+}
+
+/// A symbolic link could lead in a circle.
+fn is_directory(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|data| data.is_dir())
+}
+
+/// `pci0000:00`; domains may be longer.
+fn is_bus(name: &str) -> bool {
+    let hex = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_hexdigit());
+    let numbers = name
+        .strip_prefix("pci")
+        .and_then(|rest| rest.split_once(':'));
+    numbers.is_some_and(|(domain, bus)| hex(domain) && hex(bus))
 }
 
 /// `0000:01:00.0`; domains may be longer.
@@ -98,26 +171,16 @@ fn number(path: &Path, name: &str) -> Option<u32> {
 
 fn link(path: &Path) -> PciLink {
     let (mps, mrrs) = payload_sizes(&std::fs::read(path.join("config")).unwrap_or_default());
-    let width = text(path, "current_link_width").and_then(|text| text.parse().ok());
+    let width = |name: &str| text(path, name).and_then(|text| super::width(&text));
+    let speed = |name: &str| text(path, name).and_then(|text| super::generation(&text));
     PciLink {
-        generation: text(path, "current_link_speed").and_then(|text| generation(&text)),
-        width: width.filter(|width| matches!(width, 1 | 2 | 4 | 8 | 12 | 16 | 32)),
+        generation: speed("current_link_speed"),
+        max_generation: speed("max_link_speed"),
+        // A link that is down has none.
+        width: width("current_link_width").or_else(|| width("max_link_width")),
         mps,
         mrrs,
         gb_s: None,
-    }
-}
-
-/// `8.0 GT/s PCIe` is generation 3.
-fn generation(text: &str) -> Option<u32> {
-    match text.split_whitespace().next()? {
-        "2.5" => Some(1),
-        "5.0" | "5" => Some(2),
-        "8.0" | "8" => Some(3),
-        "16.0" | "16" => Some(4),
-        "32.0" | "32" => Some(5),
-        "64.0" | "64" => Some(6),
-        _ => None,
     }
 }
 
@@ -168,10 +231,9 @@ mod tests {
     }
 
     #[test]
-    fn pci_addresses_and_link_speeds_are_parsed() {
+    fn pci_addresses_and_buses_are_told_apart() {
         assert!(is_address("0000:01:00.0") && is_address("10000:e1:00.1"));
         assert!(!is_address("power") && !is_address("0000:01:00") && !is_address("pci0000:00"));
-        assert_eq!(generation("8.0 GT/s PCIe"), Some(3));
-        assert_eq!(generation("Unknown"), None);
+        assert!(is_bus("pci10000:80") && !is_bus("pci_bus") && !is_bus("pci0000:"));
     }
 }

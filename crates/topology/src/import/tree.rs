@@ -1,10 +1,20 @@
 //! The PCI tree of a machine, and the topology file that it becomes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Imported;
 use crate::PcieError;
 use crate::{EndpointEntry, ForwarderEntry, HostEntry, HostParameters, LinkEntry, TopologyFile};
+
+/// What hangs on the sockets of a machine, and what is to be said of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Tree {
+    /// Root ports, and functions beside them.
+    pub(super) roots: Vec<PciNode>,
+    /// The package of each NUMA node, where it is known.
+    pub(super) packages: BTreeMap<u32, u32>,
+    pub(super) notes: Vec<String>,
+}
 
 /// A PCI function with what is below it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,6 +23,8 @@ pub(super) struct PciNode {
     pub(super) address: String,
     /// The three bytes of the class code.
     pub(super) class: u32,
+    /// Vendor and device, where they are known.
+    pub(super) id: Option<(u32, u32)>,
     pub(super) numa: Option<u32>,
     pub(super) link: PciLink,
     pub(super) below: Vec<PciNode>,
@@ -22,6 +34,8 @@ pub(super) struct PciNode {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct PciLink {
     pub(super) generation: Option<u32>,
+    /// What its end can do; an idle one may run slower.
+    pub(super) max_generation: Option<u32>,
     pub(super) width: Option<u32>,
     pub(super) mps: Option<u32>,
     pub(super) mrrs: Option<u32>,
@@ -42,14 +56,38 @@ impl PciNode {
             (0x02, _) => Some("nic"),
             (0x03, _) => Some("gpu"),
             (0x0b | 0x12, _) => Some("accelerator"),
+            (_, 0x0502) => Some("cxl"),
+            (_, 0x0880) => match self.id {
+                Some((INTEL, device)) if DSA.contains(&device) => Some("dsa"),
+                Some((INTEL, device)) if IAA.contains(&device) => Some("iaa"),
+                Some(_) => None,
+                // On servers with one the system peripherals are mostly data movers.
+                None => Some("peripheral"),
+            },
             _ => None,
         }
+    }
+
+    /// Whether its link runs slowly while it has nothing to do.
+    fn slows_down(&self) -> bool {
+        matches!(self.class >> 16, 0x03 | 0x0b | 0x12)
     }
 
     fn function(&self) -> &str {
         self.address.rsplit('.').next().unwrap_or("0")
     }
+
+    /// Its address without the function.
+    pub(super) fn device(&self) -> &str {
+        let split = self.address.rsplit_once('.');
+        split.map_or(&self.address, |(device, _)| device)
+    }
 }
+
+const INTEL: u32 = 0x8086;
+/// Device numbers of the kernel's driver (drivers/dma/idxd/init.c).
+const DSA: [u32; 3] = [0x0b25, 0x11fb, 0x1212];
+const IAA: [u32; 4] = [0x0cfe, 0x1216, 0xb02d, 0xfd2d];
 
 struct Writer {
     file: TopologyFile,
@@ -58,24 +96,22 @@ struct Writer {
     left_out: usize,
     functions: usize,
     unread: BTreeMap<String, usize>,
+    /// Links that are slower now than they can be: idle, or held back.
+    idle: Vec<String>,
+    slow: Vec<String>,
+    seen: BTreeSet<String>,
+    twice: usize,
 }
 
 /// The topology file of a tree: sockets are the NUMA nodes that devices name.
-pub(super) fn to_file(roots: Vec<PciNode>, name: &str, from: &str) -> Result<Imported, PcieError> {
-    let mut numa: Vec<u32> = Vec::new();
-    for root in &roots {
-        collect_numa(root, &mut numa);
-    }
-    numa.sort_unstable();
-    numa.dedup();
-    let sockets: BTreeMap<u32, u32> = match numa.is_empty() {
-        true => BTreeMap::from([(0, 0)]),
-        false => numa
-            .iter()
-            .enumerate()
-            .map(|(index, node)| (*node, index as u32))
-            .collect(),
-    };
+pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, PcieError> {
+    let Tree {
+        roots,
+        packages,
+        mut notes,
+    } = tree;
+    let sockets = sockets(&roots, &packages, &mut notes);
+    let count = sockets.values().max().map_or(1, |last| last + 1);
     let mut writer = Writer {
         file: TopologyFile {
             name: name.to_owned(),
@@ -86,11 +122,15 @@ pub(super) fn to_file(roots: Vec<PciNode>, name: &str, from: &str) -> Result<Imp
         left_out: 0,
         functions: 0,
         unread: BTreeMap::new(),
+        idle: Vec::new(),
+        slow: Vec::new(),
+        seen: BTreeSet::new(),
+        twice: 0,
         sockets,
     };
     writer.file.hosts.push(HostEntry {
         name: "host".to_owned(),
-        sockets: writer.sockets.len() as u32,
+        sockets: count,
         timing: HostParameters::default(),
     });
     for root in &roots {
@@ -102,9 +142,7 @@ pub(super) fn to_file(roots: Vec<PciNode>, name: &str, from: &str) -> Result<Imp
         let upper = format!("{}.{socket}", writer.host);
         if root.is_bridge() {
             // A root port: what is below it hangs on the socket.
-            for child in &root.below {
-                writer.add(child, &upper, Some(&root.link));
-            }
+            writer.below(root, &upper);
         } else {
             writer.add(root, &upper, None);
         }
@@ -117,25 +155,7 @@ pub(super) fn to_file(roots: Vec<PciNode>, name: &str, from: &str) -> Result<Imp
                 .to_owned(),
         });
     }
-    let mut notes = Vec::new();
-    for (what, count) in &writer.unread {
-        notes.push(format!("{what} of {count} links could not be read; the file marks them `unread` and has the default"));
-    }
-    if writer.left_out > 0 {
-        notes.push(format!(
-            "{} functions of the platform itself are left out",
-            writer.left_out
-        ));
-    }
-    if writer.functions > 0 {
-        notes.push(format!(
-            "{} further functions of devices are left out: they share the link of function 0",
-            writer.functions
-        ));
-    }
-    notes.push(
-        "latencies and device timing are defaults: sysfs and hwloc do not know them".to_owned(),
-    );
+    writer.say(&mut notes);
     let toml = writer.file.to_toml()?;
     let head: String = notes.iter().map(|note| format!("# {note}.\n")).collect();
     Ok(Imported {
@@ -144,7 +164,30 @@ pub(super) fn to_file(roots: Vec<PciNode>, name: &str, from: &str) -> Result<Imp
     })
 }
 
-fn collect_numa(node: &PciNode, numa: &mut Vec<u32>) {
+/// The socket of each NUMA node that devices name: its package, where it is known.
+fn sockets(
+    roots: &[PciNode],
+    packages: &BTreeMap<u32, u32>,
+    notes: &mut Vec<String>,
+) -> BTreeMap<u32, u32> {
+    let mut numa = BTreeSet::new();
+    for root in roots {
+        collect_numa(root, &mut numa);
+    }
+    let package = |node: &u32| packages.get(node).copied();
+    let known: Option<Vec<u32>> = numa.iter().map(package).collect();
+    let groups = known.filter(|_| !packages.is_empty());
+    let groups = groups.unwrap_or_else(|| numa.iter().copied().collect());
+    let distinct: BTreeSet<u32> = groups.iter().copied().collect();
+    if distinct.len() < numa.len() {
+        let (nodes, sockets) = (numa.len(), distinct.len());
+        notes.push(format!("{nodes} NUMA nodes share {sockets} sockets"));
+    }
+    let index = |group: &u32| distinct.iter().take_while(|known| *known < group).count() as u32;
+    numa.into_iter().zip(groups.iter().map(index)).collect()
+}
+
+fn collect_numa(node: &PciNode, numa: &mut BTreeSet<u32>) {
     numa.extend(node.numa);
     for child in &node.below {
         collect_numa(child, numa);
@@ -152,23 +195,67 @@ fn collect_numa(node: &PciNode, numa: &mut Vec<u32>) {
 }
 
 impl Writer {
+    fn say(&self, notes: &mut Vec<String>) {
+        for (what, count) in &self.unread {
+            let links = dray_output::counted(*count, "link");
+            notes.push(format!("{what} of {links} could not be read; the file marks them `unread` and has the default"));
+        }
+        for idle in &self.idle {
+            notes.push(idle.clone());
+        }
+        for slow in &self.slow {
+            notes.push(slow.clone());
+        }
+        let counts = [
+            (self.left_out, "of the platform itself"),
+            (self.functions, "that share the port of another"),
+            (self.twice, "named twice"),
+        ];
+        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            notes.push(format!(
+                "left out: {} {what}",
+                dray_output::counted(count, "function")
+            ));
+        }
+        notes.push("latencies and device timing are defaults: no such file has them".to_owned());
+    }
+
+    /// Adds what is below a port: switches and devices. A link leads to one device: functions of other numbers, and virtual
+    /// ones, share it. A bus without links has devices side by side.
+    fn below(&mut self, port: &PciNode, upper: &str) {
+        let is_link = port.link != PciLink::default();
+        let device = |node: &PciNode| match is_link {
+            true => String::new(),
+            false => node.device().to_owned(),
+        };
+        let mut devices: BTreeMap<String, Vec<&PciNode>> = BTreeMap::new();
+        for child in &port.below {
+            match child.is_bridge() {
+                true => self.add(child, upper, Some(&port.link)),
+                false => devices.entry(device(child)).or_default().push(child),
+            }
+        }
+        for mut functions in devices.into_values() {
+            functions.sort_by_key(|node| (node.word().is_none(), node.address.clone()));
+            self.add(functions[0], upper, Some(&port.link));
+            self.functions += functions.len() - 1;
+        }
+    }
+
     /// Adds a function below `upper`. `port` is the link as the port above reports it.
     fn add(&mut self, node: &PciNode, upper: &str, port: Option<&PciLink>) {
+        if !self.seen.insert(node.address.clone()) {
+            self.twice += 1;
+            return;
+        }
         if !node.is_bridge() {
-            let Some(word) = node.word() else {
+            match node.word() {
+                Some(_) if port.is_none() && node.function() != "0" => self.functions += 1,
+                Some(word) => self.endpoint(node, word, upper, port),
                 // Below a link every device counts; beside the root complex most are its own.
-                if port.is_some() && node.function() == "0" {
-                    self.endpoint(node, "device", upper, port);
-                } else {
-                    self.left_out += 1;
-                }
-                return;
-            };
-            if node.function() != "0" && port.is_some() {
-                self.functions += 1;
-                return;
+                None if port.is_some() => self.endpoint(node, "device", upper, port),
+                None => self.left_out += 1,
             }
-            self.endpoint(node, word, upper, port);
             return;
         }
         if node.below.is_empty() {
@@ -182,12 +269,10 @@ impl Writer {
             name: node.address.clone(),
             ..ForwarderEntry::default()
         });
-        self.link(upper, &node.address, &node.link, port);
+        self.link(upper, node, port);
         for child in &node.below {
             if child.is_bridge() {
-                for device in &child.below {
-                    self.add(device, &node.address, Some(&child.link));
-                }
+                self.below(child, &node.address);
             } else {
                 self.add(child, &node.address, None);
             }
@@ -204,19 +289,50 @@ impl Writer {
             kind: word.to_owned(),
             device: None,
         });
-        self.link(upper, &node.address, &node.link, port);
+        self.link(upper, node, port);
     }
 
-    fn link(&mut self, upper: &str, lower: &str, own: &PciLink, port: Option<&PciLink>) {
+    /// Generation of a link: what both ends can do, if it only runs slower because the device is idle.
+    fn generation(&mut self, node: &PciNode, port: Option<&PciLink>) -> Option<u32> {
+        let own = &node.link;
+        let now = own.generation.or(port.and_then(|link| link.generation));
+        let ends = [
+            own.max_generation,
+            port.and_then(|link| link.max_generation),
+        ];
+        let most = ends.into_iter().flatten().min();
+        let (Some(now), Some(most)) = (now, most) else {
+            return now.or(most);
+        };
+        if now >= most {
+            return Some(now);
+        }
+        let name = &node.address;
+        if node.slows_down() {
+            let note = format!(
+                "{name} runs at Gen{now} now, as idle devices do; its link can do Gen{most}, which the file has"
+            );
+            self.idle.push(note);
+            return Some(most);
+        }
+        let note =
+            format!("{name} runs at Gen{now}, which the file has; its link can do Gen{most}");
+        self.slow.push(note);
+        Some(now)
+    }
+
+    fn link(&mut self, upper: &str, node: &PciNode, port: Option<&PciLink>) {
+        let own = &node.link;
+        let lower = &node.address;
         let from_port = |get: fn(&PciLink) -> Option<u32>| port.and_then(get);
-        let generation = own.generation.or(from_port(|link| link.generation));
+        let generation = self.generation(node, port);
         let width = own.width.or(from_port(|link| link.width));
         let mps = match (own.mps, from_port(|link| link.mps)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
         let mut entry = LinkEntry {
-            ends: vec![upper.to_owned(), lower.to_owned()],
+            ends: vec![upper.to_owned(), lower.clone()],
             generation,
             width,
             mps,

@@ -2,3 +2,4 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
 
 mod derived;
+mod import;

@@ -1,0 +1,181 @@
+//! Machines as their tools describe them.
+
+use std::fs;
+use std::path::Path;
+
+use dray_topology::{Imported, NodeKind, Topology, import};
+
+fn topology(imported: &Imported) -> Topology {
+    Topology::from_toml(&imported.toml, "imported.toml").unwrap()
+}
+
+/// Each endpoint: its word, the node above it, and the link between them.
+fn endpoints(topology: &Topology) -> Vec<String> {
+    let endpoints = topology.nodes().iter().filter_map(|node| {
+        let NodeKind::Endpoint { word, .. } = &node.kind else {
+            return None;
+        };
+        let edge = topology.edge(node.inputs[0]);
+        let link = topology.link(edge.link);
+        let (upper, speed) = (
+            &topology.node(edge.from).name,
+            (link.generation, link.width),
+        );
+        Some(format!(
+            "{} {word} {upper} Gen{} x{}",
+            node.name, speed.0, speed.1
+        ))
+    });
+    endpoints.collect()
+}
+
+fn has_note(imported: &Imported, words: &str) -> bool {
+    imported.notes.iter().any(|note| note.contains(words))
+}
+
+/// Files of a function in sysfs.
+fn function(directory: &Path, class: &str, numa: u32, link: Option<(&str, &str, u32)>) {
+    fs::create_dir_all(directory).unwrap();
+    fs::write(directory.join("class"), class).unwrap();
+    fs::write(directory.join("numa_node"), numa.to_string()).unwrap();
+    let Some((now, most, width)) = link else {
+        return;
+    };
+    fs::write(directory.join("current_link_speed"), now).unwrap();
+    fs::write(directory.join("max_link_speed"), most).unwrap();
+    fs::write(directory.join("current_link_width"), width.to_string()).unwrap();
+}
+
+const GEN5: Option<(&str, &str, u32)> = Some(("32.0 GT/s PCIe", "32.0 GT/s PCIe", 16));
+
+#[test]
+fn an_idle_gpu_has_the_speed_that_its_link_can_do() {
+    let root = tempfile::tempdir().unwrap();
+    let idle = Some(("2.5 GT/s PCIe", "32.0 GT/s PCIe", 16));
+    for (port, class) in [("0000:00:01.0", "0x030200"), ("0000:00:02.0", "0x010802")] {
+        let port = root.path().join("devices/pci0000:00").join(port);
+        function(&port, "0x060400", 0, idle);
+        let bus = if class == "0x030200" { "01" } else { "02" };
+        function(&port.join(format!("0000:{bus}:00.0")), class, 0, idle);
+    }
+    let imported = import(root.path(), "machine").unwrap();
+    // What holds an NVMe back is not idleness: the file has what it runs at.
+    let expected = [
+        "0000:01:00.0 gpu host.0 Gen5 x16",
+        "0000:02:00.0 nvme host.0 Gen1 x16",
+    ];
+    assert_eq!(endpoints(&topology(&imported)), expected);
+    assert!(has_note(
+        &imported,
+        "0000:01:00.0 runs at Gen1 now, as idle devices do; its link can do Gen5"
+    ));
+    assert!(has_note(
+        &imported,
+        "0000:02:00.0 runs at Gen1, which the file has; its link can do Gen5"
+    ));
+}
+
+#[test]
+fn functions_share_a_port_and_root_ports_hide_in_places() {
+    let root = tempfile::tempdir().unwrap();
+    let devices = root.path().join("devices");
+    let port = devices.join("pci0000:3a/0000:3a:01.0");
+    function(&port, "0x060400", 0, GEN5);
+    for address in [
+        "0000:3b:00.1",
+        "0000:3b:00.0",
+        "0000:3b:01.0",
+        "0000:3b:1f.7",
+    ] {
+        function(&port.join(address), "0x020000", 0, GEN5);
+    }
+    // A volume management device, and the disk behind it.
+    let volume = devices.join("pci0000:64/0000:64:05.5");
+    function(&volume, "0x010400", 0, None);
+    let port = volume.join("pci10000:80/10000:80:02.0");
+    function(
+        &port,
+        "0x060400",
+        0,
+        Some(("16.0 GT/s PCIe", "16.0 GT/s PCIe", 4)),
+    );
+    function(
+        &port.join("10000:81:00.0"),
+        "0x010802",
+        0,
+        Some(("16.0 GT/s PCIe", "16.0 GT/s PCIe", 4)),
+    );
+    // A virtual machine's bus.
+    let bus = devices.join("LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500-0001/pci0001:00");
+    function(&bus.join("0001:00:00.0"), "0x030200", 0, GEN5);
+    // A data mover of the root complex, and something else of it.
+    for (address, device) in [
+        ("0000:6a:01.0", "0x0b25"),
+        ("0000:6a:02.0", "0x0cfe"),
+        ("0000:6a:00.0", "0x09a2"),
+    ] {
+        let path = devices.join("pci0000:6a").join(address);
+        function(&path, "0x088000", 0, None);
+        fs::write(path.join("vendor"), "0x8086").unwrap();
+        fs::write(path.join("device"), device).unwrap();
+    }
+    let imported = import(root.path(), "machine").unwrap();
+    let found = endpoints(&topology(&imported));
+    let mut words: Vec<&str> = found
+        .iter()
+        .map(|line| line.split(" Gen").next().unwrap())
+        .collect();
+    words.sort_unstable();
+    let expected = [
+        "0000:3b:00.0 nic host.0",
+        "0000:6a:01.0 dsa host.0",
+        "0000:6a:02.0 iaa host.0",
+        "0001:00:00.0 gpu host.0",
+        "10000:81:00.0 nvme host.0",
+    ];
+    assert_eq!(words, expected);
+    assert!(has_note(
+        &imported,
+        "3 functions that share the port of another"
+    ));
+    assert!(
+        found
+            .iter()
+            .any(|line| line == "10000:81:00.0 nvme host.0 Gen4 x4"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn numa_nodes_of_one_package_are_one_socket() {
+    let root = tempfile::tempdir().unwrap();
+    let devices = root.path().join("devices");
+    for node in 0..4u32 {
+        let port = devices.join(format!("pci0000:{node}0/0000:{node}0:01.0"));
+        function(&port, "0x060400", node, GEN5);
+        function(
+            &port.join(format!("0000:{node}1:00.0")),
+            "0x030200",
+            node,
+            GEN5,
+        );
+        let system = devices.join("system");
+        let place = system.join(format!("node/node{node}"));
+        fs::create_dir_all(&place).unwrap();
+        fs::write(
+            place.join("cpulist"),
+            format!("{}-{}", 8 * node, 8 * node + 7),
+        )
+        .unwrap();
+        let cpu = system.join(format!("cpu/cpu{}/topology", 8 * node));
+        fs::create_dir_all(&cpu).unwrap();
+        fs::write(cpu.join("physical_package_id"), (node / 2).to_string()).unwrap();
+    }
+    let imported = import(root.path(), "machine").unwrap();
+    let sockets: Vec<String> = endpoints(&topology(&imported))
+        .iter()
+        .map(|line| line.split(' ').nth(2).unwrap().to_owned())
+        .collect();
+    assert_eq!(sockets, ["host.0", "host.0", "host.1", "host.1"]);
+    assert!(has_note(&imported, "4 NUMA nodes share 2 sockets"));
+}
