@@ -108,3 +108,11 @@ impl PcieError {
         !matches!(self, Self::Io { .. } | Self::Stuck { .. } | Self::Report(_))
     }
 }
+
+/// An error about the form of a file.
+pub(crate) fn syntax(file: &str, message: String) -> PcieError {
+    PcieError::Syntax {
+        file: file.to_owned(),
+        message,
+    }
+}

@@ -1,12 +1,16 @@
-//! Topology files from machines: sysfs, live or captured, and hwloc's XML.
+//! Topology files from machines: sysfs, live or captured, hwloc's and NCCL's XML, `nvidia-smi topo -m`, `lspci -vv`.
 
 mod hwloc;
+mod lspci;
+mod nccl;
 mod sysfs;
+mod topo_matrix;
 mod tree;
 
 use std::path::Path;
 
 use crate::PcieError;
+use crate::error::syntax;
 
 /// A topology file made from a machine.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,13 +35,30 @@ pub fn import(path: &Path, name: &str) -> Result<Imported, PcieError> {
     import_text(&crate::catalog::read(path)?, &from, name)
 }
 
-/// Reads a text that a tool wrote: XML of hwloc (`lstopo`); `from` is its name in errors.
+/// Reads a text that a tool wrote: XML of hwloc (`lstopo`) or of NCCL, the matrix of `nvidia-smi topo -m`, or `lspci -vv`;
+/// `from` is its name in errors.
 ///
 /// # Errors
 ///
 /// A text that is none of these, or is cut; a machine without PCI devices.
 pub fn import_text(text: &str, from: &str, name: &str) -> Result<Imported, PcieError> {
-    let tree = hwloc::read(text, from)?;
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let is_xml = start.starts_with('<');
+    let tree = match (
+        is_xml,
+        start.contains("<system"),
+        start.contains("<topology"),
+    ) {
+        (true, true, false) => nccl::read(text, from)?,
+        (true, ..) => hwloc::read(text, from)?,
+        _ if topo_matrix::is_one(text) => topo_matrix::read(text, from)?,
+        _ if lspci::is_one(text) => lspci::read(text, from)?,
+        _ => {
+            let known = "XML of hwloc (`lstopo --whole-io --of xml`) or NCCL (NCCL_TOPO_DUMP_FILE), \
+                         `nvidia-smi topo -m` or `lspci -vv`";
+            return Err(syntax(from, format!("is none of {known}")));
+        }
+    };
     finish(tree, name, from)
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use dray_topology::{Imported, NodeKind, Topology, import};
+use dray_topology::{Imported, NodeKind, Topology, import, import_text};
 
 fn topology(imported: &Imported) -> Topology {
     Topology::from_toml(&imported.toml, "imported.toml").unwrap()
@@ -178,4 +178,59 @@ fn numa_nodes_of_one_package_are_one_socket() {
         .collect();
     assert_eq!(sockets, ["host.0", "host.0", "host.1", "host.1"]);
     assert!(has_note(&imported, "4 NUMA nodes share 2 sockets"));
+}
+
+const NCCL: &str = r#"<system version="1">
+  <cpu numaid="1" affinity="ffff" arch="x86_64">
+    <pci busid="0000:11:00.0" class="0x060400" link_speed="16 GT/s" link_width="16">
+      <pci busid="0000:13:00.0" class="0x060400" link_speed="16 GT/s" link_width="16">
+        <pci busid="0000:17:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+          <gpu dev="0" sm="90"><nvlink target="0000:e7:00.0" count="18" tclass="0x068000"/></gpu>
+        </pci>
+      </pci>
+      <pci busid="0000:1c:00.0" class="0x020700" link_speed="16 GT/s" link_width="16"><nic><net name="mlx5_0"/></nic></pci>
+      <pci busid="0000:1c:00.1" class="0x020700" link_speed="16 GT/s" link_width="16"><nic><net name="mlx5_1"/></nic></pci>
+    </pci>
+    <pci busid="0000:20:00.0" class="0x060400" link_speed="" link_width="0"><gpu dev="1"/></pci>
+    <nic><net name="eth0"/></nic>
+  </cpu>
+</system>"#;
+
+#[test]
+fn nccl_has_switches_without_their_ports() {
+    let imported = import_text(NCCL, "nccl.xml", "machine").unwrap();
+    let expected = [
+        "0000:17:00.0 gpu 0000:13:00.0 Gen5 x16",
+        "0000:1c:00.0 nic 0000:11:00.0 Gen4 x16",
+        "0000:20:00.0 gpu host.0 Gen3 x16",
+    ];
+    assert_eq!(endpoints(&topology(&imported)), expected);
+    assert!(has_note(&imported, "1 link of NVLink"));
+    assert!(has_note(&imported, "1 device without a PCI address"));
+    assert!(has_note(
+        &imported,
+        "generation of 1 link could not be read"
+    ));
+}
+
+#[test]
+fn lspci_and_a_matrix_are_told_apart_by_what_they_say() {
+    let lspci = "00:01.0 PCI bridge: Intel\n\tBus: primary=00, secondary=01, subordinate=01\n\
+        01:00.0 Ethernet controller: Intel\n\t\tLnkSta:\tSpeed 8GT/s, Width x8\n";
+    let imported = import_text(lspci, "lspci.txt", "machine").unwrap();
+    assert_eq!(
+        endpoints(&topology(&imported)),
+        ["0000:01:00.0 nic host.0 Gen3 x8"]
+    );
+    let matrix = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPIX\t0-31\nGPU1\tPIX\t X \t0-31\n";
+    let imported = import_text(matrix, "topo.txt", "machine").unwrap();
+    let found = endpoints(&topology(&imported));
+    assert!(
+        found.iter().all(|line| line.contains("gpu switch0.0")),
+        "{found:?}"
+    );
+    for other in ["", "hello\n", "<html></html>"] {
+        let error = import_text(other, "x", "machine").unwrap_err().to_string();
+        assert!(error.starts_with("x: "), "{other:?}: {error}");
+    }
 }

@@ -1,0 +1,231 @@
+//! The PCI tree from NCCL's topology XML (`NCCL_TOPO_DUMP_FILE`, `NCCL_TOPO_FILE`; RCCL's and aws-ofi-nccl's are alike).
+//!
+//! A `pci` element is a device or the upstream port of a switch, with the link above it; ports of switches and of the root
+//! complex are left out. A `cpu` element is a NUMA node.
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+use super::tree::{PciLink, PciNode, Tree};
+use crate::PcieError;
+use crate::error::syntax;
+
+/// Elements inside each other at most.
+const MAX_DEPTH: usize = 256;
+/// Class of a bridge between PCI buses.
+const BRIDGE: u32 = 0x06_0400;
+
+/// What an open element is to the tree.
+enum Open {
+    Pci(PciNode),
+    /// A NUMA node, where it is known.
+    Cpu(Option<u32>),
+    Gpu,
+    Nic,
+    Other,
+}
+
+/// What is read while elements open and close.
+#[derive(Default)]
+struct Document {
+    open: Vec<Open>,
+    tree: Tree,
+    /// Links of NVLink and xGMI, and network interfaces without a PCI device.
+    direct: usize,
+    virtual_nics: usize,
+    unnamed: u32,
+}
+
+/// Reads the document; gives what hangs on the NUMA nodes.
+pub(super) fn read(text: &str, file: &str) -> Result<Tree, PcieError> {
+    let mut reader = Reader::from_str(text);
+    let mut document = Document::default();
+    let mut is_system = false;
+    loop {
+        let at = reader.buffer_position();
+        let fail = |message: String| syntax(file, format!("at byte {at}: {message}"));
+        let event = reader.read_event().map_err(|e| fail(e.to_string()))?;
+        match event {
+            Event::Eof => break,
+            Event::Start(element) => {
+                is_system |= element.name().as_ref() == b"system";
+                if document.open.len() == MAX_DEPTH {
+                    return Err(fail(format!(
+                        "more than {MAX_DEPTH} elements inside each other"
+                    )));
+                }
+                let open = document.object(&element).map_err(fail)?;
+                document.open.push(open);
+            }
+            Event::Empty(element) => {
+                let object = document.object(&element).map_err(fail)?;
+                document.close(object);
+            }
+            Event::End(_) => {
+                if let Some(object) = document.open.pop() {
+                    document.close(object);
+                }
+            }
+            _ => {}
+        }
+    }
+    if !is_system || !document.open.is_empty() {
+        let rule = "is not a whole <system> document of NCCL; NCCL_TOPO_DUMP_FILE has it write one";
+        return Err(syntax(file, rule.to_owned()));
+    }
+    Ok(document.finish())
+}
+
+impl Document {
+    fn object(&mut self, element: &BytesStart<'_>) -> Result<Open, String> {
+        let mut node = PciNode::default();
+        let (mut numa, mut speed, mut width) = (None, None, None);
+        for attribute in element.attributes() {
+            let attribute = attribute.map_err(|error| error.to_string())?;
+            let value = attribute
+                .unescape_value()
+                .map_err(|error| error.to_string())?;
+            match attribute.key.as_ref() {
+                b"numaid" => numa = value.trim().parse().ok(),
+                b"busid" | b"bus" => node.address = value.trim().chars().take(32).collect(),
+                b"class" => node.class = class(&value),
+                b"link_speed" => speed = super::generation(&value),
+                b"link_width" => width = super::width(&value),
+                _ => {}
+            }
+        }
+        Ok(match element.name().as_ref() {
+            b"pci" => {
+                node.link = PciLink {
+                    generation: speed,
+                    width,
+                    ..PciLink::default()
+                };
+                Open::Pci(node)
+            }
+            b"cpu" => Open::Cpu(numa),
+            b"gpu" => Open::Gpu,
+            b"nic" => Open::Nic,
+            b"nvlink" | b"xgmi" | b"c2c" => {
+                self.direct += 1;
+                Open::Other
+            }
+            _ => Open::Other,
+        })
+    }
+
+    /// Puts a complete element into the one around it.
+    fn close(&mut self, object: Open) {
+        let class = match object {
+            Open::Gpu => 0x03_0200,
+            Open::Nic => 0x02_0000,
+            Open::Cpu(_) | Open::Other => return,
+            Open::Pci(node) => return self.place(node),
+        };
+        match self.open.last_mut() {
+            // What the device is, where its own class does not say.
+            Some(Open::Pci(node)) if node.below.is_empty() => {
+                if !matches!(node.class >> 16, 0x02 | 0x03 | 0x0b | 0x12) {
+                    node.class = class;
+                }
+            }
+            // A GPU that only NVLink reaches, or an interface of software.
+            _ => self.virtual_nics += 1,
+        }
+    }
+
+    fn place(&mut self, mut node: PciNode) {
+        node.numa = self.open.iter().rev().find_map(|around| match around {
+            Open::Cpu(numa) => *numa,
+            _ => None,
+        });
+        if node.address.is_empty() {
+            node.address = format!("unnamed{}", self.unnamed);
+            self.unnamed += 1;
+        }
+        // A class can be wrong, or missing: what has devices below it is a switch.
+        if !node.below.is_empty() {
+            node.class = BRIDGE;
+        }
+        let around = self.open.iter_mut().rev().find_map(|around| match around {
+            Open::Pci(around) => Some(around),
+            _ => None,
+        });
+        let siblings = match around {
+            Some(around) => &mut around.below,
+            None => &mut self.tree.roots,
+        };
+        // The port above it, which the format leaves out, and which the functions of a device share.
+        let same = |port: &&mut PciNode| {
+            port.below
+                .iter()
+                .any(|other| other.device() == node.device())
+        };
+        match siblings.iter_mut().find(same) {
+            Some(port) => port.below.push(node),
+            None => siblings.push(PciNode {
+                class: BRIDGE,
+                numa: node.numa,
+                link: node.link,
+                below: vec![node],
+                ..PciNode::default()
+            }),
+        }
+    }
+
+    fn finish(mut self) -> Tree {
+        if self.direct > 0 {
+            let what = dray_output::counted(self.direct, "link");
+            let note =
+                format!("{what} of NVLink, xGMI or C2C are left out: the file has PCIe alone");
+            self.tree.notes.push(note);
+        }
+        if self.virtual_nics > 0 {
+            let what = dray_output::counted(self.virtual_nics, "device");
+            self.tree
+                .notes
+                .push(format!("{what} without a PCI address are left out"));
+        }
+        self.tree
+            .notes
+            .push("NCCL does not say which NUMA nodes share a socket: each is one here".to_owned());
+        self.tree
+    }
+}
+
+/// `0x060400`; shorter ones have the base class, or base and sub-class.
+fn class(text: &str) -> u32 {
+    let digits = text.trim().trim_start_matches("0x");
+    let value = u32::from_str_radix(digits, 16).unwrap_or(0);
+    match digits.len() {
+        ..=2 => value << 16,
+        3..=4 => value << 8,
+        _ => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_of_any_length_are_read() {
+        let read = ["0x060400", "0x03", "0302", "", "0xzz"].map(class);
+        assert_eq!(read, [0x06_0400, 0x03_0000, 0x03_0200, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_no_document_is_an_error() {
+        for bad in [
+            "",
+            "<system>",
+            "<a/>",
+            "<system><pci",
+            "<system a=\"&x;\"/>",
+        ] {
+            assert!(read(bad, "x.xml").is_err(), "{bad}");
+        }
+        let deep = "<pci>".repeat(1000);
+        assert!(read(&format!("<system>{deep}"), "x.xml").is_err());
+    }
+}
