@@ -25,7 +25,7 @@ use crate::polling_time::PollingTime;
 use crate::request::Request;
 use crate::run_delay::RunDelay;
 use crate::shared::Shared;
-use crate::{Engines, Idle, Options, SharedMemory};
+use crate::{Engines, Event, Idle, Options, SharedMemory};
 use dray_ring::Reader;
 
 /// How long the dispatcher waits for other processes that have claimed entries to write them, when it
@@ -64,6 +64,9 @@ pub(crate) struct Dispatcher<M> {
     stopping: Option<Instant>,
     turns: u32,
     polling: PollingTime,
+    hold: bool,
+    /// The last look has found descriptors, and none starts before the next.
+    held: bool,
 }
 
 impl<M: SharedMemory> Dispatcher<M> {
@@ -97,6 +100,8 @@ impl<M: SharedMemory> Dispatcher<M> {
             stopping: None,
             turns: 0,
             polling: PollingTime::default(),
+            hold: options.hold,
+            held: false,
         };
         dispatcher.arrange();
         dispatcher
@@ -200,6 +205,10 @@ impl<M: SharedMemory> Dispatcher<M> {
         if overflows || refused || (found && self.sink.steps) {
             self.apply_effects();
         }
+        self.held = found && self.hold;
+        if self.held {
+            self.sink.tell(Event::Held);
+        }
         found
     }
 
@@ -269,7 +278,11 @@ impl<M: SharedMemory> Dispatcher<M> {
             }
             return true;
         }
-        let work = self.function.take(engine.id, &mut self.effects);
+        let id = engine.id;
+        if self.held {
+            return false;
+        }
+        let work = self.function.take(id, &mut self.effects);
         // Drains that wait for others have left their queue all the same.
         self.free();
         let Some(work) = work else {

@@ -100,6 +100,12 @@ impl<M: SharedMemory> EffectSink<M> {
         }
     }
 
+    /// Reports something of the dispatcher's own.
+    #[cold]
+    pub(crate) fn tell(&mut self, event: Event) {
+        (self.listener)(event);
+    }
+
     /// Reports what has begun.
     #[cold]
     pub(crate) fn tell_start(

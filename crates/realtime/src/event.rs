@@ -61,6 +61,9 @@ pub enum Event {
         /// It.
         descriptor: Descriptor,
     },
+    /// All that was there has been accepted, and none of it starts before the listener returns, which may block here. Reported
+    /// where [`Options::hold`](crate::Options::hold) asks for it.
+    Held,
     /// It has ended. Reported before its record can be seen.
     Ended {
         /// What it was called.

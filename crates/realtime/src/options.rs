@@ -53,6 +53,9 @@ pub struct Options {
     pub shared: bool,
     /// The listener gets an event at each step of a descriptor, too.
     pub steps: bool,
+    /// No descriptor starts before a look that finds no more of them, and [`Event::Held`](crate::Event::Held) is reported before
+    /// that look: what is submitted meanwhile is in flight together with what was there. For tools that look at that.
+    pub hold: bool,
     /// What becomes of work under way when the device is dropped.
     pub on_drop: Stop,
 }
@@ -67,6 +70,7 @@ impl Default for Options {
             engine_depth: 4,
             shared: false,
             steps: false,
+            hold: false,
             on_drop: Stop::default(),
         }
     }
