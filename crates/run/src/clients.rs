@@ -271,6 +271,7 @@ impl Clients {
 
     /// A mapping has ended: its process has unmapped the portal, or has ended.
     pub(crate) fn unmap(&self, mapping: Mapping) {
+        self.owners.unmapped(mapping.device, mapping.pasid);
         self.forget_writer(mapping.device, mapping.pasid);
         self.close(mapping.cookie);
     }

@@ -27,8 +27,9 @@ use crate::machine::SessionDevices;
 use crate::openers::Unreached;
 use crate::panics::Panics;
 use crate::pci;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorded, Recorder};
 use crate::redirect::{Redirect, Redirected, descendants, is_library, remover};
+use crate::sanitize::Findings;
 use crate::serial_executor::SerialExecutor;
 use crate::signals::Signals;
 use crate::supervise::{Followed, Rule, Supervise, Supervision};
@@ -99,6 +100,8 @@ pub struct Ended {
     pub stats: Option<Stats>,
     /// What became of the [trace](crate::Recording::trace).
     pub traced: Option<Traced>,
+    /// Which rules programs broke, if that was [asked for](crate::Recording::sanitize); each was said when it was found.
+    pub findings: Option<Findings>,
     /// Portals that programs mapped.
     pub portals: u64,
     /// Programs that opened a node, and submitted nothing by it.
@@ -112,7 +115,8 @@ pub struct Ended {
 /// A profile that cannot be, and what the system does not allow. A command that cannot be started is
 /// no error: it ends with code 126 or 127, as under `env`.
 pub fn run(session: &Session) -> Result<Ended, RunError> {
-    let mut recorder = Recorder::new(&session.recording)?;
+    let spaces = Arc::new(Spaces::new());
+    let mut recorder = Recorder::new(&session.recording, &spaces)?;
     let mut driver = Driver::new(
         Options::new(session.personality),
         parts::parts(session.profile.as_ref(), session.personality)?,
@@ -161,7 +165,6 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     outrun_programs();
     let panics = Panics::watch()?;
     let countdowns = Countdowns::to(session.injected_panic);
-    let spaces = Arc::new(Spaces::new());
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
     let machine = SessionDevices::start(driver, &memory, &mut recorder, &countdowns.dispatcher)?;
     let machine = Arc::new(machine.with_iax(session).with_char_links());
@@ -235,7 +238,11 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
             );
         }
     }
-    let (stats, traced) = recorder.end(&machine);
+    let Recorded {
+        stats,
+        traced,
+        findings,
+    } = recorder.end(&machine);
     let unreached = clients.openers.sum_up();
     let ended = ending.as_ref().ok().copied();
     let stats = stats.map(|stats| stats.with(unreached.clone(), ended));
@@ -243,6 +250,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         ending: ending?,
         stats,
         traced,
+        findings,
         portals: clients.openers.portals(),
         unreached,
     })

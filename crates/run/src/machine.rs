@@ -100,6 +100,7 @@ impl SessionDevices {
                 shared: true,
                 engines: engines(),
                 steps: recorder.is_wanted() || countdown.is_wanted(),
+                hold: recorder.holds(),
                 ..Options::default()
             };
             // Errors are in the registers.

@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dray_realtime::Event;
+use dray_remote::Spaces;
 
 use crate::RunError;
 use crate::descriptor_table::{DescriptorTable, enabled};
 use crate::machine::SessionDevices;
 use crate::processes::Pid;
+use crate::sanitize::{Findings, Sanitizer};
 use crate::stats::Stats;
 use crate::trace::{Feed, Trace, Traced};
 
@@ -25,15 +27,28 @@ pub struct Recording {
     pub stats: bool,
     /// Each descriptor, in this file; its name says the [format](crate::trace_format).
     pub trace: Option<PathBuf>,
+    /// Which rules of asynchronous copies programs break, for [`Ended::findings`](crate::Ended::findings).
+    pub sanitize: bool,
+}
+
+/// What was kept of them.
+pub(crate) struct Recorded {
+    pub(crate) stats: Option<Stats>,
+    pub(crate) traced: Option<Traced>,
+    pub(crate) findings: Option<Findings>,
 }
 
 /// The process of each PASID: written where PASIDs are assigned, read by the listeners of devices.
 #[derive(Debug, Default)]
-pub(crate) struct Owners(Mutex<Vec<(u32, Pid)>>);
+pub(crate) struct Owners {
+    list: Mutex<Vec<(u32, Pid)>>,
+    /// Who looks at what is in flight when a mapping ends.
+    sanitizer: Option<Sanitizer>,
+}
 
 impl Owners {
     fn list(&self) -> MutexGuard<'_, Vec<(u32, Pid)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn add(&self, pasid: u32, pid: Pid) {
@@ -42,6 +57,13 @@ impl Owners {
 
     pub(crate) fn remove(&self, pasid: u32, pid: Pid) {
         self.list().retain(|other| *other != (pasid, pid));
+    }
+
+    /// A process has unmapped a portal of a device, or has ended.
+    pub(crate) fn unmapped(&self, device: u32, pasid: u32) {
+        if let (Some(sanitizer), Some(pid)) = (&self.sanitizer, self.of(pasid)) {
+            sanitizer.closed(Some(device), pid);
+        }
     }
 
     fn of(&self, pasid: u32) -> Option<Pid> {
@@ -57,6 +79,7 @@ impl Owners {
 pub(crate) struct Recorder {
     stats: bool,
     trace: Option<Trace>,
+    sanitizer: Option<Sanitizer>,
     began: Instant,
     owners: Arc<Owners>,
     tables: Vec<(u32, Arc<Mutex<DescriptorTable>>)>,
@@ -67,20 +90,30 @@ impl Recorder {
     ///
     /// # Errors
     /// No such format, or no such file.
-    pub(crate) fn new(recording: &Recording) -> Result<Recorder, RunError> {
+    pub(crate) fn new(recording: &Recording, spaces: &Arc<Spaces>) -> Result<Recorder, RunError> {
         let trace = recording.trace.as_deref().map(Trace::create).transpose()?;
+        let sanitizer = recording.sanitize.then(|| Sanitizer::new(spaces.clone()));
         Ok(Recorder {
             stats: recording.stats,
             trace,
+            sanitizer: sanitizer.clone(),
             began: Instant::now(),
-            owners: Arc::default(),
+            owners: Arc::new(Owners {
+                sanitizer,
+                ..Owners::default()
+            }),
             tables: Vec::new(),
         })
     }
 
     /// Whether anything is to be kept.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.stats || self.trace.is_some()
+        self.stats || self.trace.is_some() || self.sanitizer.is_some()
+    }
+
+    /// Whether descriptors wait for those behind them, so that all that was submitted together is seen together.
+    pub(crate) fn holds(&self) -> bool {
+        self.sanitizer.is_some()
     }
 
     pub(crate) fn owners(&self) -> Arc<Owners> {
@@ -95,7 +128,11 @@ impl Recorder {
         }
         let owners = self.owners.clone();
         let mut feed: Option<Feed> = self.trace.as_mut().map(|trace| trace.feed(device));
+        let sanitizer = self.sanitizer.clone();
         move |event| {
+            if let Some(sanitizer) = &sanitizer {
+                sanitizer.take_in(device, &event, |pasid| owners.of(pasid));
+            }
             let mut table = lock(&table);
             if let Some(ended) = table.take_in(&event, |pasid| owners.of(pasid))
                 && let Some(feed) = &mut feed
@@ -117,7 +154,7 @@ impl Recorder {
     }
 
     /// All programs have ended: closes the books.
-    pub(crate) fn end(self, machine: &SessionDevices) -> (Option<Stats>, Option<Traced>) {
+    pub(crate) fn end(self, machine: &SessionDevices) -> Recorded {
         if self.is_wanted() {
             self.settle(machine);
         }
@@ -129,7 +166,20 @@ impl Recorder {
             });
             Stats::of(devices.flatten().collect())
         });
-        (stats, self.trace.map(Trace::end))
+        Recorded {
+            stats,
+            traced: self.trace.map(Trace::end),
+            findings: self.sanitizer.map(|sanitizer| {
+                for (id, _) in &self.tables {
+                    if let Some(device) = machine.device(*id) {
+                        let queues = 0..device.hardware().wq_cap.work_queues().into();
+                        let lost = queues.filter_map(|wq| Some((wq, device.lost(wq)?)));
+                        sanitizer.lost(*id, lost.filter(|(_, count)| *count > 0));
+                    }
+                }
+                sanitizer.end()
+            }),
+        }
     }
 
     /// Waits a limited time for descriptors that are still in flight.

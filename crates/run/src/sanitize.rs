@@ -1,0 +1,483 @@
+//! Rules of asynchronous copies, watched while programs run.
+//!
+//! What is known is what devices see: when a descriptor was accepted and when it ended. While it is in flight its submitter
+//! cannot have seen its completion, so that what touches the same bytes then is ordered by nothing but a fence.
+
+mod accesses;
+mod finding;
+mod pace;
+mod resume;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dray_device::WorkId;
+use dray_realtime::Event;
+use dray_remote::Spaces;
+use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
+
+use crate::processes::Pid;
+use accesses::Accesses;
+pub use finding::Class;
+use finding::Finding;
+use resume::{Follow, Partial};
+
+/// Findings of a class and a process that are said; more are counted.
+const SAID: u64 = 20;
+/// Partial completions of a process whose rest is waited for; older ones are forgotten.
+const PARTIALS: usize = 64;
+
+/// What was found in a session, by class.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// How often, also where it was not said.
+    pub counts: BTreeMap<Class, u64>,
+    /// Descriptors that were looked at.
+    pub descriptors: u64,
+}
+
+impl Findings {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.counts.values().sum()
+    }
+}
+
+/// The books of a session, which the listeners of its devices write.
+#[derive(Debug, Clone)]
+pub(crate) struct Sanitizer(Arc<Mutex<Books>>);
+
+impl Sanitizer {
+    pub(crate) fn new(spaces: Arc<Spaces>) -> Sanitizer {
+        Sanitizer(Arc::new(Mutex::new(Books {
+            spaces: Some(spaces),
+            ..Books::default()
+        })))
+    }
+
+    /// Enters an event of a device; says what it finds.
+    pub(crate) fn take_in(
+        &self,
+        device: u32,
+        event: &Event,
+        owner: impl FnOnce(u32) -> Option<Pid>,
+    ) {
+        let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        books.take_in(device, event, owner);
+        books.say();
+        if *event == Event::Held {
+            let submitters = std::mem::take(&mut books.submitters);
+            drop(books);
+            for pid in submitters {
+                if !pace::wait(pid) {
+                    self.closed(None, pid);
+                }
+            }
+        }
+    }
+
+    /// A process has ended, or has unmapped its portal of a device.
+    pub(crate) fn closed(&self, device: Option<u32>, pid: Pid) {
+        let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        books.close(device, pid);
+        books.say();
+    }
+
+    /// Descriptors that full queues of a device have lost.
+    pub(crate) fn lost(&self, device: u32, queues: impl Iterator<Item = (u16, u64)>) {
+        let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (wq, count) in queues {
+            books.report(Finding {
+                class: Class::Lost,
+                pid: None,
+                place: format!("wq{device}.{wq}"),
+                descriptor: None,
+                other: None,
+                detail: format!(
+                    "{} lost",
+                    dray_output::counted(count as usize, "descriptor")
+                ),
+            });
+        }
+        books.say();
+    }
+
+    pub(crate) fn end(&self) -> Findings {
+        let books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        books.findings.clone()
+    }
+}
+
+/// A descriptor in flight.
+#[derive(Debug, Clone, Copy)]
+struct Flight<K> {
+    pid: Option<Pid>,
+    device: u32,
+    wq: u16,
+    descriptor: Descriptor,
+    accesses: Accesses,
+    batch: Option<K>,
+    /// Its address space; 0 where there are none.
+    pasid: u32,
+    /// That it was in flight at the end has been said.
+    closed: bool,
+}
+
+/// What descriptors are called: by device and handle.
+type Key = (u32, WorkId);
+
+/// `K`: what a descriptor is called until it has ended.
+#[derive(Debug)]
+struct Books<K = Key> {
+    flights: HashMap<K, Flight<K>>,
+    /// Members of each batch in flight since its last fence.
+    since_fence: HashMap<K, Vec<Flight<K>>>,
+    partials: HashMap<Pid, Vec<Partial>>,
+    said: HashMap<(Class, Option<Pid>), u64>,
+    findings: Findings,
+    found: Vec<Finding>,
+    /// Where it is known whether an address space is still there.
+    spaces: Option<Arc<Spaces>>,
+    /// The last that has ended: the record of no other can be missing.
+    last: Option<Flight<K>>,
+    /// Processes of what was accepted since the last pause.
+    submitters: BTreeSet<Pid>,
+}
+
+impl<K> Default for Books<K> {
+    fn default() -> Books<K> {
+        Books {
+            flights: HashMap::new(),
+            since_fence: HashMap::new(),
+            partials: HashMap::new(),
+            said: HashMap::new(),
+            findings: Findings::default(),
+            found: Vec::new(),
+            spaces: None,
+            last: None,
+            submitters: BTreeSet::new(),
+        }
+    }
+}
+
+impl Books {
+    fn take_in(&mut self, device: u32, event: &Event, owner: impl FnOnce(u32) -> Option<Pid>) {
+        match event {
+            Event::Accepted {
+                id,
+                wq,
+                pasid,
+                descriptor,
+            } => {
+                let mut flight = flight(owner(*pasid), (device, *wq), descriptor, None);
+                self.submitters.extend(flight.pid);
+                flight.pasid = *pasid;
+                // Its program has ended before the device came to it.
+                if self.is_gone(&flight) {
+                    self.given_up(&flight);
+                    flight.closed = true;
+                }
+                self.accept((device, *id), flight);
+            }
+            Event::Started {
+                id,
+                batch: Some(batch),
+                descriptor,
+                ..
+            } => {
+                let Some(of) = self.flights.get(&(device, *batch)).copied() else {
+                    return;
+                };
+                let batch = (device, *batch);
+                let member = Flight {
+                    pasid: of.pasid,
+                    ..flight(of.pid, (device, of.wq), descriptor, Some(batch))
+                };
+                self.start_member((device, *id), batch, member);
+            }
+            Event::Ended { id, record } => self.end((device, *id), record.as_ref()),
+            Event::SoftwareError {
+                status,
+                wq,
+                address,
+            } => {
+                // The queue has the number of those.
+                if *status == Status::WQ_OVERFLOW {
+                    return;
+                }
+                // The record of a program that has ended.
+                let last = self.last.take().filter(|last| {
+                    last.device == device && last.accesses.record() == Some(*address)
+                });
+                let last = last.filter(|last| last.closed || self.is_gone(last));
+                if let Some(last) = last {
+                    return self.given_up(&last);
+                }
+                let detail = match *address {
+                    0 => finding::status(*status),
+                    address => format!("{}, at {address:#x}", finding::status(*status)),
+                };
+                let place =
+                    wq.map_or_else(|| format!("dsa{device}"), |wq| format!("wq{device}.{wq}"));
+                self.report(Finding {
+                    class: Class::Field,
+                    pid: None,
+                    place,
+                    descriptor: None,
+                    other: None,
+                    detail,
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Books<K> {
+    fn accept(&mut self, key: K, flight: Flight<K>) {
+        self.findings.descriptors += 1;
+        self.compare(&flight);
+        self.share_record(&flight);
+        self.resume(&flight);
+        if flight.descriptor.opcode() == Ok(Opcode::Batch) {
+            self.since_fence.insert(key, Vec::new());
+        }
+        self.flights.insert(key, flight);
+    }
+
+    fn start_member(&mut self, key: K, batch: K, member: Flight<K>) {
+        self.findings.descriptors += 1;
+        self.compare(&member);
+        self.share_record(&member);
+        self.resume(&member);
+        let mut before = self.since_fence.remove(&batch).unwrap_or_default();
+        if member.descriptor.flags().contains(Flags::FENCE) {
+            before.clear();
+        }
+        // Members without a fence between them run in any order, whatever this device did.
+        if let Some((other, bytes)) = before.iter().find_map(|other| {
+            let bytes = race(&member, other)?;
+            Some((other.descriptor, bytes))
+        }) {
+            let detail = format!(
+                "members of a batch without a fence between them access {}",
+                finding::range(&bytes)
+            );
+            self.finding(Class::Overlap, &member, Some(other), detail);
+        }
+        before.push(member);
+        self.since_fence.insert(batch, before);
+        self.flights.insert(key, member);
+    }
+
+    /// Beside all that is in flight of the same process, but for its own batch.
+    fn compare(&mut self, flight: &Flight<K>) {
+        let conflict = self.flights.iter().find_map(|(id, other)| {
+            // Members of one batch, and the batch itself, are compared apart.
+            let own = flight
+                .batch
+                .is_some_and(|batch| batch == *id || other.batch == Some(batch));
+            let beside = !own && other.pid == flight.pid;
+            let bytes = beside.then(|| race(flight, other))?;
+            Some((other.descriptor, bytes?))
+        });
+        if let Some((other, bytes)) = conflict {
+            let detail = format!(
+                "two descriptors in flight access {}",
+                finding::range(&bytes)
+            );
+            self.finding(Class::Overlap, flight, Some(other), detail);
+        }
+    }
+
+    fn share_record(&mut self, flight: &Flight<K>) {
+        let Some(record) = flight.accesses.record() else {
+            return;
+        };
+        let mut others = self.flights.values();
+        let shared =
+            others.find(|other| other.pid == flight.pid && other.accesses.record() == Some(record));
+        if let Some(other) = shared.map(|other| other.descriptor) {
+            let detail = format!("two descriptors in flight have their record at {record:#x}");
+            return self.finding(Class::Record, flight, Some(other), detail);
+        }
+        let stale = flight.pid.and_then(|pid| status_byte(pid, record));
+        if let Some(status) = stale.filter(|status| *status != 0) {
+            let detail = format!("the record at {record:#x} has the status {status:#04x} already");
+            self.finding(Class::Record, flight, None, detail);
+        }
+    }
+
+    fn resume(&mut self, flight: &Flight<K>) {
+        let Some(partials) = flight.pid.and_then(|pid| self.partials.get_mut(&pid)) else {
+            return;
+        };
+        let follows = partials.iter().enumerate().find_map(|(index, partial)| {
+            let follow = partial.follow(&flight.descriptor);
+            (follow != Follow::Other).then_some((index, *partial, follow))
+        });
+        let Some((index, partial, follow)) = follows else {
+            return;
+        };
+        partials.remove(index);
+        if let Follow::Wrong(why) = follow {
+            self.finding(
+                Class::Resume,
+                flight,
+                Some(partial.descriptor),
+                why.to_owned(),
+            );
+        }
+    }
+
+    fn end(&mut self, key: K, record: Option<&CompletionRecord>) {
+        self.since_fence.remove(&key);
+        let Some(flight) = self.flights.remove(&key) else {
+            return;
+        };
+        let Some(record) = record else {
+            return self.given_up(&flight);
+        };
+        let status = record.status();
+        self.last = Some(flight);
+        if flight.closed || status != Status::SUCCESS && self.is_gone(&flight) {
+            return self.given_up(&flight);
+        }
+        if let (Some(partial), Some(pid)) = (Partial::of(&flight.descriptor, record), flight.pid) {
+            let partials = self.partials.entry(pid).or_default();
+            partials.retain(|known| known.follow(&flight.descriptor) == Follow::Other);
+            if partials.len() == PARTIALS {
+                partials.remove(0);
+            }
+            partials.push(partial);
+        }
+        // Errors of fields have codes from 0x10 on; before them are results and page faults.
+        if status.code() >= Status::BAD_OPCODE.code() {
+            self.finding(Class::Field, &flight, None, finding::status(status));
+        }
+    }
+
+    /// What is in flight when a process or a mapping ends.
+    fn close(&mut self, device: Option<u32>, pid: Pid) {
+        let is_of = |flight: &Flight<K>| {
+            flight.pid == Some(pid) && device.is_none_or(|device| device == flight.device)
+        };
+        let open = self.flights.values_mut();
+        let open = open.filter(|flight| is_of(flight) && flight.batch.is_none());
+        let open: Vec<Flight<K>> = open
+            .map(|flight| {
+                let before = *flight;
+                flight.closed = true;
+                before
+            })
+            .collect();
+        for flight in open {
+            self.given_up(&flight);
+        }
+    }
+
+    /// Whether its process has ended, or executes another program.
+    fn is_gone(&self, flight: &Flight<K>) -> bool {
+        let spaces = self.spaces.as_ref().filter(|_| flight.pasid != 0);
+        spaces.is_some_and(|spaces| !spaces.is_there(flight.pasid))
+    }
+
+    fn given_up(&mut self, flight: &Flight<K>) {
+        if !flight.closed {
+            let detail =
+                "it was in flight when its process, its mapping or its queue ended".to_owned();
+            self.finding(Class::Close, flight, None, detail);
+        }
+    }
+
+    fn finding(
+        &mut self,
+        class: Class,
+        flight: &Flight<K>,
+        other: Option<Descriptor>,
+        detail: String,
+    ) {
+        self.report(Finding {
+            class,
+            pid: flight.pid,
+            place: format!("wq{}.{}", flight.device, flight.wq),
+            descriptor: Some(flight.descriptor),
+            other,
+            detail,
+        });
+    }
+
+    fn say(&mut self) {
+        for finding in std::mem::take(&mut self.found) {
+            eprintln!("{finding}");
+        }
+    }
+
+    fn report(&mut self, finding: Finding) {
+        *self.findings.counts.entry(finding.class).or_default() += 1;
+        let said = self.said.entry((finding.class, finding.pid)).or_default();
+        *said += 1;
+        if *said <= SAID {
+            self.found.push(finding);
+        }
+    }
+}
+
+/// Bytes for which it matters which of two is first. Two that do the same leave the same, whichever it is.
+fn race<K>(one: &Flight<K>, other: &Flight<K>) -> Option<Range<u64>> {
+    let operands = |flight: &Flight<K>| {
+        let d = &flight.descriptor;
+        (d.opcode_byte(), d.address1, d.address2, d.size, d.operation)
+    };
+    let same = operands(one) == operands(other) && one.accesses.repeats();
+    let bytes = one.accesses.conflict(&other.accesses)?;
+    (!same).then_some(bytes)
+}
+
+fn flight<K>(
+    pid: Option<Pid>,
+    place: (u32, u16),
+    descriptor: &Descriptor,
+    batch: Option<K>,
+) -> Flight<K> {
+    Flight {
+        pid,
+        device: place.0,
+        wq: place.1,
+        descriptor: *descriptor,
+        accesses: Accesses::of(descriptor),
+        batch,
+        pasid: 0,
+        closed: false,
+    }
+}
+
+/// The first byte of a record in a process; `None` if it cannot be read, as where its page is not present yet.
+fn status_byte(pid: Pid, address: u64) -> Option<u8> {
+    let mut status = 0_u8;
+    let local = libc::iovec {
+        iov_base: (&raw mut status).cast(),
+        iov_len: 1,
+    };
+    let remote = libc::iovec {
+        iov_base: std::ptr::without_provenance_mut(address as usize),
+        iov_len: 1,
+    };
+    // SAFETY: one byte is written, to `status`; the kernel checks the other side.
+    let read = unsafe {
+        libc::process_vm_readv(
+            pid as libc::pid_t,
+            &raw const local,
+            1,
+            &raw const remote,
+            1,
+            0,
+        )
+    };
+    (read == 1).then_some(status)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! What is found, as it is said.
+
+use std::fmt;
+use std::ops::Range;
+
+use dray_spec::{Descriptor, Opcode, Status};
+
+use crate::processes::Pid;
+
+/// A rule that programs break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Two descriptors in flight touch the same bytes, one writes, and nothing orders them.
+    Overlap,
+    /// A completion record is shared by two in flight, or not zero at submission.
+    Record,
+    /// What follows a partial completion is not the rest.
+    Resume,
+    /// A descriptor that the device refuses.
+    Field,
+    /// Work was in flight when its process or queue ended.
+    Close,
+    /// A dedicated queue was overrun.
+    Lost,
+}
+
+impl Class {
+    /// All of them.
+    pub const ALL: [Class; 6] = [
+        Class::Overlap,
+        Class::Record,
+        Class::Resume,
+        Class::Field,
+        Class::Close,
+        Class::Lost,
+    ];
+
+    /// One word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Overlap => "overlap",
+            Class::Record => "record",
+            Class::Resume => "resume",
+            Class::Field => "field",
+            Class::Close => "close",
+            Class::Lost => "lost",
+        }
+    }
+
+    /// The rule, with its place in the specification.
+    fn rule(self) -> &'static str {
+        match self {
+            Class::Overlap => {
+                "descriptors in flight run in any order, and at once; a fence in a batch, or a completion that was seen, orders them (spec 3.9)"
+            }
+            Class::Record => {
+                "a record belongs to one descriptor until it is written, and its status is 0 before that: software polls it (spec 3.5, 8.2)"
+            }
+            Class::Resume => {
+                "bytes_completed says how far the operation got; with result 1 a move went from its end to its start (spec 8.2.4, 8.3.4)"
+            }
+            Class::Field => "a descriptor with such a field is not executed (spec 5.4 to 5.6)",
+            Class::Close => {
+                "the device may write to memory that a descriptor names until its record is written, or until a drain has ended (spec 3.15)"
+            }
+            Class::Lost => {
+                "MOVDIR64B to a dedicated queue that is full loses the descriptor: software counts what is in flight (spec 3.4.1)"
+            }
+        }
+    }
+
+    fn fix(self) -> &'static str {
+        match self {
+            Class::Overlap => {
+                "wait for the first one's record, or put both into one batch with a fence"
+            }
+            Class::Record => {
+                "give each descriptor in flight a record of its own, and clear its status before each submission"
+            }
+            Class::Resume => {
+                "with result 0 go on behind the bytes that are done; with result 1 submit the first size - bytes_completed bytes"
+            }
+            Class::Field => "see the field",
+            Class::Close => {
+                "wait for all records, or drain the queue, before the memory, the file or the process goes"
+            }
+            Class::Lost => {
+                "keep no more descriptors in flight than the queue has entries (wq size)"
+            }
+        }
+    }
+}
+
+/// A rule that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(super) class: Class,
+    pub(super) pid: Option<Pid>,
+    pub(super) place: String,
+    pub(super) descriptor: Option<Descriptor>,
+    /// The other party.
+    pub(super) other: Option<Descriptor>,
+    pub(super) detail: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = match self.pid {
+            Some(pid) => format!("process {pid}"),
+            None => "a process".to_owned(),
+        };
+        writeln!(
+            f,
+            "dray sanitize: {}: {who}, {}: {}",
+            self.class.name(),
+            self.place,
+            self.detail
+        )?;
+        if let Some(descriptor) = &self.descriptor {
+            writeln!(f, "  {}", described(descriptor))?;
+        }
+        if let Some(other) = &self.other {
+            writeln!(f, "  and {}", described(other))?;
+        }
+        writeln!(f, "  rule: {}", self.class.rule())?;
+        write!(f, "  mend: {}", self.class.fix())
+    }
+}
+
+/// A descriptor in a line.
+fn described(d: &Descriptor) -> String {
+    let name = match d.opcode() {
+        Ok(opcode) => opcode.name().to_owned(),
+        Err(_) => format!("operation {:#04x}", d.opcode_byte()),
+    };
+    let operands = match d.opcode() {
+        Ok(Opcode::Noop | Opcode::Drain) => String::new(),
+        Ok(Opcode::Batch) => format!(" of {} at {:#x}", d.size, d.address1),
+        _ => format!(
+            ", {} bytes, {:#x} and {:#x}",
+            d.size, d.address1, d.address2
+        ),
+    };
+    format!(
+        "{name}{operands}, flags {:#x}, record at {:#x}",
+        d.flags().bits(),
+        d.completion_addr
+    )
+}
+
+/// A range in words.
+pub(super) fn range(range: &Range<u64>) -> String {
+    format!("{} bytes at {:#x}", range.end - range.start, range.start)
+}
+
+/// A status in words.
+pub(super) fn status(status: Status) -> String {
+    format!(
+        "{} ({:#04x}): {}",
+        status.name(),
+        status.0,
+        status.describe()
+    )
+}

@@ -1,0 +1,165 @@
+//! Each class with its right twin.
+
+use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
+
+use super::*;
+
+/// A record of this process, whose status is 0.
+static ZERO: [u64; 8] = [0; 8];
+/// One that was written before.
+static STALE: [u64; 8] = [1; 8];
+
+fn at(record: &'static [u64; 8]) -> u64 {
+    record.as_ptr().addr() as u64
+}
+
+/// Accepts descriptors that are called by their index, and ends none.
+fn accepted(descriptors: &[Descriptor]) -> Books<usize> {
+    let mut books = Books::default();
+    for (index, descriptor) in descriptors.iter().enumerate() {
+        books.accept(
+            index,
+            flight(Some(std::process::id()), (0, 1), descriptor, None),
+        );
+    }
+    books
+}
+
+fn classes<K>(books: &Books<K>) -> Vec<Class> {
+    books.found.iter().map(|finding| finding.class).collect()
+}
+
+fn copy(from: u64, to: u64) -> Descriptor {
+    Descriptor::memmove(from, to, 0x1000)
+}
+
+fn ended(books: &mut Books<usize>, index: usize, status: Status, bytes: u32, result: u8) {
+    let mut record = CompletionRecord::with_status(status);
+    (record.bytes_completed, record.result) = (bytes, result);
+    books.end(index, Some(&record));
+}
+
+#[test]
+fn what_is_in_flight_together_shares_no_written_byte() {
+    let books = accepted(&[copy(0x1000, 0x8000), copy(0x8fff, 0x20000)]);
+    assert_eq!(classes(&books), [Class::Overlap]);
+    let text = books.found[0].to_string();
+    assert!(
+        text.contains("1 bytes at 0x8fff") && text.contains("wq0.1"),
+        "{text}"
+    );
+    // The same after the first has ended, and reads of the same bytes.
+    let mut books = accepted(&[copy(0x1000, 0x8000)]);
+    ended(&mut books, 0, Status::SUCCESS, 0, 0);
+    books.accept(
+        1,
+        flight(
+            Some(std::process::id()),
+            (0, 1),
+            &copy(0x8fff, 0x20000),
+            None,
+        ),
+    );
+    assert_eq!(classes(&books), []);
+    assert_eq!(
+        classes(&accepted(&[copy(0x1000, 0x8000), copy(0x1000, 0x9000)])),
+        []
+    );
+}
+
+/// DPDK's test of DMA drivers copies one buffer to one other several times.
+#[test]
+fn two_that_do_the_same_are_no_race() {
+    let twice = |d: Descriptor| classes(&accepted(&[d, d]));
+    assert_eq!(twice(copy(0x1000, 0x8000)), []);
+    assert_eq!(
+        twice(copy(0x1000, 0x1800)),
+        [Class::Overlap],
+        "it moves its own source"
+    );
+    let other = copy(0x3000, 0x8000);
+    let two = classes(&accepted(&[copy(0x1000, 0x8000), other]));
+    assert_eq!(two, [Class::Overlap], "other bytes to the same place");
+}
+
+#[test]
+fn memory_of_two_processes_is_not_the_same() {
+    let mut books = accepted(&[copy(0x1000, 0x8000)]);
+    books.accept(1, flight(Some(1), (0, 1), &copy(0x8000, 0x1000), None));
+    assert_eq!(classes(&books), []);
+}
+
+#[test]
+fn members_of_a_batch_are_ordered_by_fences_alone() {
+    let members = |fence: bool| {
+        let mut books = accepted(&[Descriptor::batch(0x40000, 2)]);
+        let first = copy(0x1000, 0x8000);
+        let mut second = copy(0x8000, 0x9000);
+        if fence {
+            second.flags_opcode |= Flags::FENCE.bits();
+        }
+        for (index, member) in [first, second].iter().enumerate() {
+            let member = flight(Some(std::process::id()), (0, 1), member, Some(0));
+            books.start_member(10 + index, 0, member);
+            // The device executes one after the other.
+            ended(&mut books, 10 + index, Status::SUCCESS, 0, 0);
+        }
+        classes(&books)
+    };
+    assert_eq!(members(false), [Class::Overlap]);
+    assert_eq!(members(true), []);
+}
+
+#[test]
+fn a_record_is_of_one_descriptor_and_zero() {
+    let with = |from, record| copy(from, from + 0x100_0000).with_completion(record);
+    let pair = |second| classes(&accepted(&[with(0x1000, at(&ZERO)), with(0x9000, second)]));
+    assert_eq!(pair(at(&ZERO)), [Class::Record]);
+    assert_eq!(pair(at(&ZERO) + 32), []);
+    assert_eq!(pair(at(&STALE)), [Class::Record]);
+    // A page that is not there says nothing.
+    assert_eq!(pair(0x20), []);
+}
+
+#[test]
+fn a_rest_is_submitted_as_the_record_says() {
+    let second = |offset: u64, size: u32| {
+        let mut books = accepted(&[Descriptor::memmove(0x10000, 0x11000, 0x3000)]);
+        ended(&mut books, 0, Status::PAGE_FAULT, 0x1000, 1);
+        let next = Descriptor::memmove(0x10000 + offset, 0x11000 + offset, size);
+        books.accept(1, flight(Some(std::process::id()), (0, 1), &next, None));
+        classes(&books)
+    };
+    assert_eq!(
+        second(0x1000, 0x2000),
+        [Class::Resume],
+        "behind it, as if it had gone forward"
+    );
+    assert_eq!(second(0, 0x2000), []);
+}
+
+#[test]
+fn errors_and_what_is_given_up_are_found() {
+    let mut books = accepted(&[
+        copy(0x1000, 0x8000),
+        copy(0x10000, 0x18000),
+        copy(0x20000, 0x28000),
+    ]);
+    ended(&mut books, 0, Status::TRANSFER_SIZE, 0, 0);
+    ended(&mut books, 1, Status::PAGE_FAULT, 64, 0);
+    books.end(2, None);
+    assert_eq!(classes(&books), [Class::Field, Class::Close]);
+    assert!(books.found[0].to_string().contains("transfer size is 0"));
+}
+
+#[test]
+fn a_class_is_said_twenty_times_and_counted_further() {
+    let mut books = Books::default();
+    for index in 0..30 {
+        books.accept(index, flight(Some(1), (0, 1), &copy(0x1000, 0x8000), None));
+        books.end(index, None);
+    }
+    assert_eq!(books.found.len(), 20);
+    assert_eq!(books.findings.counts, BTreeMap::from([(Class::Close, 30)]));
+    assert_eq!(books.findings.descriptors, 30);
+}
