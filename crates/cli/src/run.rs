@@ -12,7 +12,8 @@ use client::Client;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
 use dray_run::{
-    Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError, Session, Supervise,
+    Class, Ended, Ending, Findings, InjectedPanic, Presence, Recording, Require, RunError, Session,
+    Supervise,
 };
 
 const EXAMPLES: &str = "\
@@ -95,6 +96,13 @@ struct SessionArgs {
     /// Print at the end what was submitted to the work queues, with advice.
     #[arg(long)]
     stats: bool,
+    /// Say which rules of asynchronous copies the programs break: what is in flight together and overlaps, records that are
+    /// shared or stale, wrong rests of partial completions, refused fields, work in flight at the end, lost descriptors.
+    ///
+    /// Before descriptors start the program has some 0.1 ms of a processor to submit more, so that what is submitted together is seen together. At most 20 findings
+    /// of a class and a process are said. With `error` the session ends with code 1 if there is one.
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "say")]
+    sanitize: Option<Sanitize>,
     /// Write each descriptor to a file: FILE.json for Perfetto, FILE.csv.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -114,6 +122,15 @@ enum Supervised {
     Auto,
     /// None.
     Never,
+}
+
+/// What a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sanitize {
+    /// Said.
+    Say,
+    /// Said, and the session ends with code 1.
+    Error,
 }
 
 /// What happens when a page is not in memory.
@@ -142,6 +159,21 @@ fn kernel(text: &str) -> Result<Personality, String> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     start(&args.machine, args.command.clone())
+}
+
+/// Sums up what was found; whether there is anything.
+fn say_findings(findings: &Findings) -> bool {
+    let classes = Class::ALL.into_iter();
+    let counts = classes.filter_map(|class| Some((class, *findings.counts.get(&class)?)));
+    let counts: Vec<String> = counts
+        .map(|(class, count)| format!("{} {count}", class.name()))
+        .collect();
+    let looked = format!("{} descriptors were looked at", findings.descriptors);
+    match counts.is_empty() {
+        true => eprintln!("dray sanitize: nothing found; {looked}"),
+        false => eprintln!("dray sanitize: found: {}; {looked}", counts.join(", ")),
+    }
+    !counts.is_empty()
 }
 
 pub(crate) fn shell(args: &ShellArgs) -> anyhow::Result<ExitCode> {
@@ -191,6 +223,7 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
         recording: Recording {
             stats: machine.stats || needs_work,
             trace: machine.trace.clone(),
+            sanitize: machine.sanitize.is_some(),
         },
         injected_panic: machine.inject_panic,
     };
@@ -210,6 +243,10 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
         if traced.failure.is_some() && ended.ending == Ending::Exited(0) {
             ended.ending = Ending::Exited(1);
         }
+    }
+    let found = ended.findings.as_ref().is_some_and(say_findings);
+    if found && machine.sanitize == Some(Sanitize::Error) && ended.ending == Ending::Exited(0) {
+        ended.ending = Ending::Exited(1);
     }
     if asked_nothing(&ended, machine.require)
         && let Some(note) = session.command.first().and_then(|name| cpuid::note(name))

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Programs that break a rule of asynchronous copies, each beside its right twin.
+ *
+ *   clinic CASE wrong|right     one of them, on the first work queue in /dev/dsa
+ *   clinic list                 cases: name, class
+ *
+ * Try `dray run --sanitize -- ./clinic copy-of-copy wrong`. Exit codes: 0 done, 2 usage, 3 no work queue.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct descriptor {
+	uint32_t pasid;
+	uint32_t flags_opcode;
+	uint64_t record, first, second;
+	uint32_t size;
+	uint16_t interrupt, reserved;
+	uint64_t more[3];
+} __attribute__((aligned(64)));
+
+struct record {
+	volatile uint8_t status;
+	uint8_t result;
+	uint16_t unused;
+	uint32_t bytes;
+	uint64_t fault, more[2];
+} __attribute__((aligned(32)));
+
+enum { FENCE = 1, VALID = 4, REQUEST = 8, CACHE = 0x100 };
+enum { NOOP, BATCH, DRAIN, MOVE, FILL, COMPARE, DUALCAST = 9 };
+#define SIZE 4096
+
+static int file;
+static char *portal;
+static struct record records[64];
+static char a[2 * SIZE], b[2 * SIZE], c[2 * SIZE];
+
+static struct descriptor make(int opcode, const void *first, void *second, uint32_t size, struct record *record)
+{
+	struct descriptor d = { .flags_opcode = (uint32_t)opcode << 24 | VALID | REQUEST };
+
+	d.first = (uintptr_t)first;
+	d.second = (uintptr_t)second;
+	d.size = size;
+	d.record = (uintptr_t)record;
+	return d;
+}
+
+/* To a dedicated queue. */
+static void submit(struct descriptor d)
+{
+	asm volatile(".byte 0x66, 0x0f, 0x38, 0xf8, 0x02" : : "a"(portal), "d"(&d) : "memory");
+}
+
+static struct record *wait_for(struct record *record)
+{
+	while (!record->status)
+		asm volatile("pause");
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return record;
+}
+
+static void run(struct descriptor d)
+{
+	submit(d);
+	wait_for((struct record *)(uintptr_t)d.record);
+}
+
+/* Two at once, or one after the other. */
+static void pair(int right, struct descriptor first, struct descriptor second)
+{
+	submit(first);
+	if (right)
+		wait_for((struct record *)(uintptr_t)first.record);
+	submit(second);
+	wait_for((struct record *)(uintptr_t)second.record);
+	wait_for((struct record *)(uintptr_t)first.record);
+}
+
+/* Memory whose second page of four is not present: a move to it ends there. */
+static char *holed(void)
+{
+	char *memory = mmap(NULL, 4 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memset(memory, 1, 4 * SIZE);
+	madvise(memory + SIZE, SIZE, MADV_DONTNEED);
+	return memory;
+}
+
+static void copy_of_copy(int right)
+{
+	pair(right, make(MOVE, a, b, SIZE, &records[0]), make(MOVE, b, c, SIZE, &records[1]));
+}
+
+static void two_writers(int right)
+{
+	pair(right, make(FILL, (void *)1, b, SIZE, &records[0]), make(MOVE, a, b + SIZE - 1, SIZE, &records[1]));
+}
+
+static void source_reused(int right)
+{
+	pair(right, make(MOVE, a, b, SIZE, &records[0]), make(FILL, (void *)7, a, 64, &records[1]));
+}
+
+static void compare_early(int right)
+{
+	pair(right, make(MOVE, a, b, SIZE, &records[0]), make(COMPARE, a, b, SIZE, &records[1]));
+}
+
+static void record_in_data(int right)
+{
+	static struct record buffer[SIZE / sizeof(struct record)];
+
+	pair(right, make(MOVE, a, b, SIZE, &buffer[4]), make(FILL, (void *)1, right ? c : (char *)buffer, 256, &records[1]));
+	if (!right)
+		buffer[0].status = 0;
+}
+
+static void batch(int right, uint32_t flags)
+{
+	static struct descriptor list[2];
+
+	list[0] = make(MOVE, a, b, SIZE, &records[0]);
+	list[1] = make(MOVE, b, c, SIZE, &records[1]);
+	list[1].flags_opcode |= right ? flags : 0;
+	run(make(BATCH, list, NULL, 2, &records[2]));
+}
+
+static void batch_without_fence(int right)
+{
+	batch(right, FENCE);
+}
+
+static void list_reused(int right)
+{
+	static struct descriptor list[2];
+
+	list[0] = make(NOOP, NULL, NULL, 0, &records[0]);
+	list[1] = make(NOOP, NULL, NULL, 0, &records[1]);
+	pair(right, make(BATCH, list, NULL, 2, &records[2]), make(FILL, (void *)0, right ? (void *)c : (void *)list, 64, &records[3]));
+}
+
+static void record_shared(int right)
+{
+	pair(1, make(NOOP, NULL, NULL, 0, &records[5]), make(NOOP, NULL, NULL, 0, &records[6]));
+	submit(make(MOVE, a, b, SIZE, &records[0]));
+	submit(make(MOVE, a, c, SIZE, &records[right ? 1 : 0]));
+	wait_for(&records[0]);
+	wait_for(&records[right ? 1 : 0]);
+}
+
+static void record_not_cleared(int right)
+{
+	run(make(MOVE, a, b, SIZE, &records[0]));
+	if (right)
+		records[0].status = 0;
+	submit(make(MOVE, a, b, SIZE, &records[0]));
+	wait_for(&records[0]);
+	usleep(100000);
+}
+
+static void record_shared_in_batch(int right)
+{
+	static struct descriptor list[2];
+
+	list[0] = make(MOVE, a, b, SIZE, &records[0]);
+	list[1] = make(MOVE, a, c, SIZE, right ? &records[1] : &records[2]);
+	run(make(BATCH, list, NULL, 2, &records[2]));
+}
+
+/* The rest of a move, done as the record says or wrongly. */
+static void resumed(int right, long offset, long size)
+{
+	char *to = holed();
+	struct record *record = &records[0];
+	uint32_t done;
+
+	run(make(MOVE, a, to, 2 * SIZE, record));
+	done = record->bytes;
+	to[SIZE] = 0;
+	run(make(MOVE, a + done + (right ? 0 : offset), to + done + (right ? 0 : offset),
+		 2 * SIZE - done + (right ? 0 : size), &records[1]));
+}
+
+static void rest_too_early(int right)
+{
+	resumed(right, -64, 0);
+}
+
+static void rest_too_long(int right)
+{
+	resumed(right, 0, SIZE);
+}
+
+static void rest_with_gap(int right)
+{
+	resumed(right, 0, 1);
+}
+
+/* A move onto itself upwards goes from its end. */
+static void rest_in_wrong_direction(int right)
+{
+	char *memory = holed();
+	struct record *record = &records[0];
+	uint32_t done;
+
+	run(make(MOVE, memory, memory + SIZE, 3 * SIZE, record));
+	done = record->bytes;
+	memory[SIZE] = 1;
+	if (right || !(record->result & 1))
+		run(make(MOVE, memory, memory + SIZE, 3 * SIZE - done, &records[1]));
+	else
+		run(make(MOVE, memory + done, memory + SIZE + done, 3 * SIZE - done, &records[1]));
+}
+
+static void size_zero(int right)
+{
+	run(make(MOVE, a, b, right ? 1 : 0, &records[0]));
+}
+
+static void reserved_flag(int right)
+{
+	struct descriptor d = make(MOVE, a, b, SIZE, &records[0]);
+
+	d.flags_opcode |= right ? 0 : 1u << 20;
+	run(d);
+}
+
+static void reserved_field(int right)
+{
+	struct descriptor d = make(FILL, (void *)1, b, SIZE, &records[0]);
+
+	d.more[2] = right ? 0 : 1;
+	run(d);
+}
+
+static void no_such_operation(int right)
+{
+	run(make(right ? MOVE : 0x7f, a, b, SIZE, &records[0]));
+}
+
+static void dualcast_unaligned(int right)
+{
+	static char pages[4 * SIZE] __attribute__((aligned(SIZE)));
+	struct descriptor d = make(DUALCAST, a, pages, SIZE, &records[0]);
+
+	d.more[0] = (uintptr_t)pages + 2 * SIZE + (right ? 0 : 8);
+	run(d);
+}
+
+static void exit_early(int right)
+{
+	submit(make(MOVE, a, b, SIZE, &records[0]));
+	if (right)
+		wait_for(&records[0]);
+	_exit(0);
+}
+
+static void close_early(int right)
+{
+	submit(make(MOVE, a, b, SIZE, &records[0]));
+	if (right)
+		wait_for(&records[0]);
+	munmap(portal, 4096);
+	close(file);
+	usleep(100000);
+}
+
+static void exec_early(int right)
+{
+	submit(make(MOVE, a, b, SIZE, &records[0]));
+	if (right)
+		wait_for(&records[0]);
+	execl("/bin/true", "true", (char *)NULL);
+}
+
+static void killed_early(int right)
+{
+	submit(make(MOVE, a, b, SIZE, &records[0]));
+	if (right)
+		wait_for(&records[0]);
+	else
+		kill(getpid(), 9);
+}
+
+/* More than any queue has entries, into bytes of their own. */
+static void overrun(int right)
+{
+	static struct record many[512];
+	static char bytes[512];
+	int n;
+
+	for (n = 0; n < 512; n++) {
+		submit(make(FILL, (void *)1, bytes + n, 1, &many[n]));
+		if (right)
+			wait_for(&many[n]);
+	}
+	usleep(200000);
+}
+
+static const struct {
+	const char *name, *class;
+	void (*run)(int right);
+} cases[] = {
+	{ "copy-of-copy", "overlap", copy_of_copy },
+	{ "two-writers", "overlap", two_writers },
+	{ "source-reused", "overlap", source_reused },
+	{ "compare-early", "overlap", compare_early },
+	{ "record-in-data", "overlap", record_in_data },
+	{ "batch-without-fence", "overlap", batch_without_fence },
+	{ "list-reused", "overlap", list_reused },
+	{ "record-shared", "record", record_shared },
+	{ "record-not-cleared", "record", record_not_cleared },
+	{ "record-shared-in-batch", "record", record_shared_in_batch },
+	{ "rest-too-early", "resume", rest_too_early },
+	{ "rest-too-long", "resume", rest_too_long },
+	{ "rest-with-gap", "resume", rest_with_gap },
+	{ "rest-in-wrong-direction", "resume", rest_in_wrong_direction },
+	{ "size-zero", "field", size_zero },
+	{ "reserved-flag", "field", reserved_flag },
+	{ "reserved-field", "field", reserved_field },
+	{ "no-such-operation", "field", no_such_operation },
+	{ "dualcast-unaligned", "field", dualcast_unaligned },
+	{ "exit-early", "close", exit_early },
+	{ "close-early", "close", close_early },
+	{ "exec-early", "close", exec_early },
+	{ "killed-early", "close", killed_early },
+	{ "overrun", "lost", overrun },
+};
+
+int main(int argc, char **argv)
+{
+	size_t count = sizeof(cases) / sizeof(*cases), n;
+	struct dirent *entry;
+	DIR *directory;
+
+	for (n = 0; argc == 2 && !strcmp(argv[1], "list") && n < count; n++)
+		printf("%s %s\n", cases[n].name, cases[n].class);
+	if (argc == 2 && n == count)
+		return 0;
+	if (argc != 3) {
+		fprintf(stderr, "usage: %s CASE wrong|right, or list\n", argv[0]);
+		return 2;
+	}
+	directory = opendir("/dev/dsa");
+	for (file = -1; directory && file < 0 && (entry = readdir(directory));)
+		if (entry->d_name[0] != '.')
+			file = openat(dirfd(directory), entry->d_name, O_RDWR);
+	portal = file < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+	if (portal == MAP_FAILED) {
+		fprintf(stderr, "no work queue in /dev/dsa\n");
+		return 3;
+	}
+	memset(a, 1, sizeof(a));
+	memset(b, 2, sizeof(b));
+	memset(c, 3, sizeof(c));
+	for (n = 0; n < count; n++)
+		if (!strcmp(argv[1], cases[n].name)) {
+			cases[n].run(!strcmp(argv[2], "right"));
+			return 0;
+		}
+	fprintf(stderr, "%s: no such case; `list` has them\n", argv[1]);
+	return 2;
+}
