@@ -51,6 +51,8 @@ pub struct NamedFlow {
     pub flow: Flow,
     /// Whether its demand is what the credits of its path let through: the file has none.
     pub held_by_credits: bool,
+    /// Whether the file says how much it keeps in flight.
+    pub window_given: bool,
 }
 
 #[derive(Deserialize)]
@@ -196,6 +198,7 @@ pub fn resolve_flows(
             to: entry.to,
             flow,
             held_by_credits,
+            window_given: entry.outstanding_bytes.is_some(),
         });
     }
     Ok(flows)

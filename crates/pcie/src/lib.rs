@@ -8,6 +8,6 @@ pub mod bench;
 pub use dray_pcie_sim as sim;
 pub use dray_topology::{
     Arbiter, Credits, Edge, EdgeId, EndpointParameters, EngineParameters, HostParameters, Imported,
-    Link, LinkId, LinkRate, Node, NodeId, NodeKind, PcieError, QueueOrganisation, Switching,
-    Topology, built_in, built_in_names, import, import_text, read_text,
+    Link, LinkId, LinkKind, LinkRate, Node, NodeId, NodeKind, PcieError, QueueOrganisation,
+    Switching, Topology, built_in, built_in_names, import, import_text, read_text,
 };

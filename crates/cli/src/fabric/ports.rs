@@ -58,6 +58,11 @@ pub(super) struct PortArgs {
 }
 
 impl PortArgs {
+    /// Whether any of them is given.
+    pub(super) fn are_given(&self) -> bool {
+        self.arbiter.is_some() || self.queues.is_some()
+    }
+
     /// What holds for the simulator.
     pub(super) fn options(self) -> SimulationOptions {
         SimulationOptions {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use dray_fabric::{NamedFlow, network_with, read_flows};
 use dray_flow::{Estimate, Flows, Limit, Network};
 use dray_output::Output;
-use dray_pcie::Topology;
+use dray_pcie::{LinkKind, Topology};
 use serde_json::json;
 
 use super::estimators::Which;
@@ -27,7 +27,8 @@ A file of flows, TOML or CSV:
   to = \"C\"                  the node where it ends
   demand_gib_s = 8.51       what it reaches alone; left away: what its path lets through
   outstanding_bytes = 16384 bytes in flight, for `ingress` and `des`; left away: so many that they do not limit it
-Where estimators differ by more than 10 %, that is said first: then `des`, which sends every TLP, is nearest to a fabric.
+Where estimators differ by more than 10 %, that is said first: then `des`, which sends every TLP, is nearest to a fabric. It runs
+for up to 64 flows, and for more with --verify.
 Further keys: name, weight, source (flows of one source share a queue), path (edges instead of the route).
 All rates are GiB/s of payload. Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
@@ -41,14 +42,13 @@ pub(crate) struct Args {
     /// The flows: a TOML or CSV file.
     #[arg(long, value_name = "FILE")]
     flows: PathBuf,
-    /// Estimators, the first for the picture.
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_value = "ingress,maxmin,ecr,des"
-    )]
+    /// Estimators, the first for the picture; without it those that the fabric needs: `maxmin`, which is exact where edges alone
+    /// limit flows, after `ingress` where a file gives buffers or windows, and `des` beside them for few flows.
+    #[arg(long, value_enum, value_delimiter = ',')]
     estimator: Vec<Which>,
+    /// Run `des`, too, however many flows there are.
+    #[arg(long)]
+    verify: bool,
     #[command(flatten)]
     ports: PortArgs,
     /// Draw the loaded topology.
@@ -61,6 +61,32 @@ pub(crate) struct Args {
 
 /// Estimates of a flow's rate that differ by no more than this part of the smaller one count as alike.
 const ALIKE: f64 = 0.1;
+
+/// Flows for which the simulator runs unasked: it takes a second for them.
+const FEW: usize = 64;
+
+/// The estimators that are asked for, or those that the fabric needs.
+fn estimators(args: &Args, topology: &Topology, flows: &[NamedFlow]) -> Vec<Which> {
+    let mut estimators = args.estimator.clone();
+    if estimators.is_empty() {
+        let has_buffers = topology
+            .links()
+            .iter()
+            .any(|link| link.credits_given && link.kind != LinkKind::Socket);
+        let has_windows = flows.iter().any(|flow| flow.window_given);
+        if has_buffers || has_windows || args.ports.are_given() {
+            estimators.push(Which::Ingress);
+        }
+        estimators.push(Which::Maxmin);
+        if flows.len() <= FEW {
+            estimators.push(Which::Des);
+        }
+    }
+    if args.verify && !estimators.contains(&Which::Des) {
+        estimators.push(Which::Des);
+    }
+    estimators
+}
 
 /// All that is printed.
 struct Prediction<'a> {
@@ -89,7 +115,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         estimates: Vec::new(),
         loads: Vec::new(),
     };
-    for which in &args.estimator {
+    for which in estimators(args, &topology, &named) {
         let estimator = which.build_with(&topology, options.clone());
         let estimate = estimator.estimate(&flows)?;
         prediction.loads.push(estimate.loads(&flows));

@@ -22,7 +22,7 @@ fn json(dir: &Path, arguments: &str) -> Value {
 fn every_estimator_predicts_the_four_documented_flows() {
     let dir = directory();
     fs::write(dir.path().join("flows.toml"), FLOWS).unwrap();
-    let line = "fabric predict --topology validation --flows flows.toml";
+    let line = "fabric predict --topology validation --flows flows.toml --estimator ingress,maxmin,ecr,des";
     let document = json(dir.path(), &format!("{line} --estimator ecr,maxmin,des"));
     let rate = |flow: usize, estimator: &str| {
         document["flows"][flow]["estimates"][estimator]["gib_s"]
@@ -460,4 +460,26 @@ fn a_limit_is_named_and_a_difference_is_said_first() {
     let expected = "note: estimators differ by more than 10 % on 1 of 4 flows, most on h>gpu0: ecr";
     assert!(first.starts_with(expected), "{table}");
     assert!(json(dir.path(), line)["difference"].is_string());
+}
+
+/// The estimators that a fabric needs run unasked; the simulator does for few flows.
+#[test]
+fn many_flows_are_not_simulated_unless_that_is_asked_for() {
+    let dir = directory();
+    let flows = |count: usize| "from,to\n".to_owned() + &"gpu0,gpu1\n".repeat(count);
+    fs::write(dir.path().join("few.csv"), flows(3)).unwrap();
+    fs::write(dir.path().join("many.csv"), flows(3000)).unwrap();
+    fs::write(dir.path().join("paper.csv"), "from,to\nhost,A\n").unwrap();
+    let ran = |line: &str| -> Vec<String> {
+        let document = json(dir.path(), &format!("fabric predict {line}"));
+        let estimates = document["flows"][0]["estimates"].as_object().unwrap();
+        estimates.keys().cloned().collect()
+    };
+    assert_eq!(ran("--topology gpu8 --flows few.csv"), ["des", "maxmin"]);
+    assert_eq!(ran("--topology gpu8 --flows many.csv"), ["maxmin"]);
+    // Its file has the buffers of the bench.
+    let paper = ran("--topology validation --flows paper.csv");
+    assert_eq!(paper, ["des", "ingress", "maxmin"]);
+    let verified = ran("--topology gpu8 --flows few.csv --estimator ecr --verify");
+    assert_eq!(verified, ["des", "ecr"]);
 }
