@@ -88,17 +88,28 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(output) = output {
         output.write(jobs_to_toml(&entries)?.as_bytes())?;
     }
+    let size = Size {
+        bytes,
+        members: members.len(),
+    };
     let text = match args.format {
-        Format::Table => table(args, &topology, bytes, jobs.len(), simulated, &times),
-        Format::Csv => csv(simulated, &times),
+        Format::Table => table(args, &topology, size, jobs.len(), simulated, &times),
+        Format::Csv => csv(args.pattern, size, simulated, &times),
         Format::Json => {
             let list: Vec<_> = times
                 .iter()
-                .map(|(name, time)| json!({"estimator": name, "us": time * 1e6, "error": time / simulated - 1.0}))
+                .map(|(name, time)| {
+                    let (algorithm, bus) = (size.algorithm_gb_s(*time), size.bus_gb_s(args.pattern, *time));
+                    json!({
+                        "estimator": name, "us": time * 1e6, "algbw_gb_s": algorithm, "busbw_gb_s": bus,
+                        "error": time / simulated - 1.0,
+                    })
+                })
                 .collect();
             let document = json!({
                 "topology": topology.name, "pattern": args.pattern.word(),
-                "endpoints": members, "bytes": bytes, "jobs": jobs.len(), "des_us": simulated * 1e6, "estimates": list,
+                "endpoints": members, "bytes": bytes, "jobs": jobs.len(), "des_us": simulated * 1e6, "des_algbw_gb_s": size.algorithm_gb_s(simulated),
+                "des_busbw_gb_s": size.bus_gb_s(args.pattern, simulated), "estimates": list,
             });
             print::document(&document)?
         }
@@ -107,23 +118,52 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Bytes of each member, and how many they are.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    bytes: u64,
+    members: usize,
+}
+
+impl Size {
+    /// Bytes of a member over the time of all, GB/s.
+    fn algorithm_gb_s(self, seconds: f64) -> f64 {
+        self.bytes as f64 / seconds * 1e-9
+    }
+
+    /// What each link of a machine with one link a member would carry, as nccl-tests define it (PERFORMANCE.md): to be
+    /// compared with the speed of links, whatever the number of members. There it is for collectives without a root.
+    fn bus_gb_s(self, pattern: Pattern, seconds: f64) -> Option<f64> {
+        let members = self.members as f64;
+        let share = (members - 1.0) / members;
+        let factor = match pattern {
+            Pattern::AllReduce => Some(2.0 * share),
+            Pattern::AllToAll => Some(share),
+            Pattern::ParameterServer => None,
+        };
+        factor.map(|factor| self.algorithm_gb_s(seconds) * factor)
+    }
+}
+
 /// The simulator first; the error of an estimate is relative to it.
-fn csv(simulated: f64, times: &[(&'static str, f64)]) -> String {
-    let first = vec![
-        "des".to_owned(),
-        (simulated * 1e6).to_string(),
-        String::new(),
-    ];
+fn csv(pattern: Pattern, size: Size, simulated: f64, times: &[(&'static str, f64)]) -> String {
+    let row = |name: &str, time: f64, error: String| {
+        let bus = size.bus_gb_s(pattern, time);
+        vec![
+            name.to_owned(),
+            (time * 1e6).to_string(),
+            size.algorithm_gb_s(time).to_string(),
+            bus.map_or(String::new(), |bus| bus.to_string()),
+            error,
+        ]
+    };
+    let first = row("des", simulated, String::new());
     let others = times.iter().map(|(name, time)| {
         let error = time / simulated - 1.0;
-        vec![
-            (*name).to_owned(),
-            (time * 1e6).to_string(),
-            error.to_string(),
-        ]
+        row(name, *time, error.to_string())
     });
     csv_table(
-        &["estimator", "us", "error"],
+        &["estimator", "us", "algbw_gb_s", "busbw_gb_s", "error"],
         [first].into_iter().chain(others),
     )
 }
@@ -357,27 +397,32 @@ fn by_steps(topology: &Topology, jobs: &[NamedJob]) -> anyhow::Result<f64> {
 fn table(
     args: &Args,
     topology: &Topology,
-    bytes: u64,
+    size: Size,
     jobs: usize,
     simulated: f64,
     times: &[(&str, f64)],
 ) -> String {
     let pattern = args.pattern.word();
-    let mut table = print::plain(["estimator", "us", "error"]);
-    table.add_row(vec![
-        "des".to_owned(),
-        format!("{:.1}", simulated * 1e6),
-        String::new(),
-    ]);
+    let mut table = print::plain(["estimator", "us", "algbw GB/s", "busbw GB/s", "error"]);
+    let row = |name: &str, time: f64, error: String| {
+        let bus = size.bus_gb_s(args.pattern, time);
+        vec![
+            name.to_owned(),
+            format!("{:.1}", time * 1e6),
+            format!("{:.2}", size.algorithm_gb_s(time)),
+            bus.map_or("-".to_owned(), |bus| format!("{bus:.2}")),
+            error,
+        ]
+    };
+    table.add_row(row("des", simulated, String::new()));
     for (name, time) in times {
         let error = format!("{:+.1} %", (time / simulated - 1.0) * 100.0);
-        table.add_row(vec![
-            (*name).to_owned(),
-            format!("{:.1}", time * 1e6),
-            error,
-        ]);
+        table.add_row(row(name, *time, error));
     }
-    print::right(&mut table, 1);
+    for column in 1..4 {
+        print::right(&mut table, column);
+    }
+    let bytes = size.bytes;
     format!(
         "{}: {pattern} of {} each, {jobs} jobs\n{table}\n",
         topology.name,

@@ -315,6 +315,11 @@ fn estimates_of_an_all_reduce_agree_with_the_simulator() {
         let error = estimate["error"].as_f64().unwrap();
         assert!(error.abs() < 0.05, "{estimate}");
     }
+    // As nccl-tests count: 8 members, each of 1 MiB.
+    let number = |key: &str| document[key].as_f64().unwrap();
+    let algorithm = f64::from(1 << 20) / number("des_us") * 1e-3;
+    assert!((number("des_algbw_gb_s") / algorithm - 1.0).abs() < 1e-9);
+    assert!((number("des_busbw_gb_s") / algorithm - 1.75).abs() < 1e-9);
     let message = error(dir.path(), "fabric collective all-reduce --bytes 100", 2);
     assert!(message.contains("--bytes"), "{message}");
     let message = error(dir.path(), "fabric collective all-reduce --kind disk", 2);
