@@ -162,7 +162,15 @@ impl Document {
                 .any(|other| other.device() == node.device())
         };
         match siblings.iter_mut().find(same) {
-            Some(port) => port.below.push(node),
+            // NCCL takes a switch that is named twice for one.
+            Some(port) => match port
+                .below
+                .iter_mut()
+                .find(|other| other.address == node.address)
+            {
+                Some(other) if other.class == BRIDGE => other.below.append(&mut node.below),
+                _ => port.below.push(node),
+            },
             None => siblings.push(PciNode {
                 class: BRIDGE,
                 numa: node.numa,

@@ -213,6 +213,28 @@ fn nccl_has_switches_without_their_ports() {
     ));
 }
 
+/// As in a file of RCCL's: what is below either is below the one.
+#[test]
+fn a_switch_that_is_named_twice_is_one() {
+    let half = |gpu: u32| {
+        format!(
+            "<pci busid=\"0000:c5:00.0\" class=\"0x060400\" link_speed=\"8 GT/s\" link_width=\"16\">\
+             <pci busid=\"0000:d{gpu}:00.0\" class=\"0x038000\" link_speed=\"8 GT/s\" link_width=\"16\"/></pci>"
+        )
+    };
+    let text = format!(
+        "<system><cpu numaid=\"0\">{}{}</cpu></system>",
+        half(0),
+        half(1)
+    );
+    let imported = import_text(&text, "nccl.xml", "machine").unwrap();
+    let expected = [
+        "0000:d0:00.0 gpu 0000:c5:00.0 Gen3 x16",
+        "0000:d1:00.0 gpu 0000:c5:00.0 Gen3 x16",
+    ];
+    assert_eq!(endpoints(&topology(&imported)), expected);
+}
+
 #[test]
 fn lspci_and_a_matrix_are_told_apart_by_what_they_say() {
     let lspci = "00:01.0 PCI bridge: Intel\n\tBus: primary=00, secondary=01, subordinate=01\n\
