@@ -18,6 +18,16 @@ pub(crate) enum Format {
     Csv,
 }
 
+/// How results are printed that are no table of rows alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextOrJson {
+    /// For people.
+    #[value(name = "table")]
+    Text,
+    /// One JSON document.
+    Json,
+}
+
 /// Writes all of a text, without commands for a terminal; a reader that has gone away is no error.
 pub(crate) fn all(out: &mut impl Write, text: &str) -> io::Result<()> {
     raw(out, &dray_output::shown(text))
@@ -108,7 +118,10 @@ pub(crate) fn results(
             }
             // Each is a document of its own already; they become the elements of one list.
             let figures: Vec<&str> = figures.iter().map(|text| text.trim_end()).collect();
-            Ok(format!("{{\"figures\": [\n{}\n]}}\n", figures.join(",\n")))
+            Ok(format!(
+                "{{\"schema\": {SCHEMA}, \"figures\": [\n{}\n]}}\n",
+                figures.join(",\n")
+            ))
         }
     }
 }

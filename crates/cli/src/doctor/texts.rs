@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args, messages: Option<&str>) -> anyhow::Result<ExitCod
     let text = match args.format {
         Format::Table => dray_doctor::messages(&explanation, width()),
         Format::Markdown => dray_doctor::messages_markdown(&explanation),
-        Format::Json => serde_json::to_string_pretty(&explanation)? + "\n",
+        Format::Json => print::document(&explanation)?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
     Ok(match explanation.worst() {
