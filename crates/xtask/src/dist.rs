@@ -82,6 +82,11 @@ pub fn stage(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<()> {
         let text = fs::read(dist.root.join("examples").join(name)).context(name)?;
         put(&doc.join("examples").join(name), &text, 0o644)?;
     }
+    for schema in files(&dist.root.join("docs/schemas"))? {
+        let name = schema.file_name().context("a schema's name")?;
+        let text = fs::read(&schema).with_context(|| schema.display().to_string())?;
+        put(&doc.join("schemas").join(name), &text, 0o644)?;
+    }
     put(
         &doc.join("copyright"),
         copyright(dist.root)?.as_bytes(),

@@ -43,6 +43,7 @@ mod run_static;
 mod run_stats;
 mod run_supervised;
 mod run_write;
+mod schemas;
 mod session;
 mod tier;
 mod tier_hazards;
