@@ -8,6 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::install::INTERFACE;
+
 /// What a package is made of.
 #[derive(Debug)]
 pub struct Dist<'a> {
@@ -59,7 +61,7 @@ pub fn stage(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<()> {
     // A shared library is no program, and Debian's have no symbols but those that are exported.
     let library = usr
         .join(LIBDIR)
-        .join(format!("libdray.so.1.{}", dist.version));
+        .join(format!("libdray.so.{INTERFACE}.{}", dist.version));
     run("strip", ["--strip-unneeded".as_ref(), library.as_os_str()])?;
     fs::set_permissions(&library, fs::Permissions::from_mode(0o644))
         .context("the library's mode")?;
@@ -168,7 +170,11 @@ pub fn debian(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<PathBuf> {
         b"activate-noawait ldconfig\n",
         0o644,
     )?;
-    put(&control.join("shlibs"), b"libdray 1 dray\n", 0o644)?;
+    put(
+        &control.join("shlibs"),
+        format!("libdray {INTERFACE} dray\n").as_bytes(),
+        0o644,
+    )?;
     let sums = said(
         "sh",
         [
@@ -220,7 +226,7 @@ fn shared_libraries(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<String> {
         b"Source: dray\n\nPackage: dray\nArchitecture: amd64\n",
         0o644,
     )?;
-    let library = format!("libdray.so.1.{}", dist.version);
+    let library = format!("libdray.so.{INTERFACE}.{}", dist.version);
     let mut command = Command::new("dpkg-shlibdeps");
     command
         .current_dir(scratch.path())

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 use xtask::dist::{self, Dist};
-use xtask::{InstallPaths, Library, compiler, install, recording};
+use xtask::{InstallPaths, Library, compiler, crates, install, recording};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of this workspace")]
@@ -47,6 +47,8 @@ enum Task {
         #[arg(long, value_name = "NAME", default_value = "dist")]
         profile: String,
     },
+    /// Make the crates of the library and what it needs in target/package, and build each from its package.
+    Crates,
     /// Draw the recording in README.md anew: docs/run.svg.
     Recording,
 }
@@ -76,6 +78,7 @@ fn main() -> anyhow::Result<()> {
                 println!("{}", file.display());
             }
         }
+        Task::Crates => crates::package(&root, &target(&root), true)?,
         Task::Recording => {
             build(&root, "dray-cli", "release")?;
             let programs = target(&root).join("release");
