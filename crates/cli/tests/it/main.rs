@@ -32,6 +32,7 @@ mod micros;
 mod modelled_values;
 mod offload;
 mod outputs;
+mod package;
 mod readme;
 mod report;
 mod repro;
