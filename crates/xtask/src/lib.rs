@@ -3,6 +3,7 @@
 mod cmake;
 pub mod crates;
 pub mod dist;
+pub mod guide;
 mod install;
 mod install_paths;
 mod link;

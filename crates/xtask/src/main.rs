@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 use xtask::dist::{self, Dist};
-use xtask::{InstallPaths, Library, compiler, crates, install, recording};
+use xtask::{InstallPaths, Library, compiler, crates, guide, install, recording};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of this workspace")]
@@ -49,6 +49,8 @@ enum Task {
     },
     /// Make the crates of the library and what it needs in target/package, and build each from its package.
     Crates,
+    /// Build the guide in docs/ as pages in target/guide, and follow their links. Needs mdbook.
+    Guide,
     /// Draw the recording in README.md anew: docs/run.svg.
     Recording,
 }
@@ -79,6 +81,7 @@ fn main() -> anyhow::Result<()> {
             }
         }
         Task::Crates => crates::package(&root, &target(&root), true)?,
+        Task::Guide => guide::build(&root, &std::path::absolute(target(&root))?.join("guide"))?,
         Task::Recording => {
             build(&root, "dray-cli", "release")?;
             let programs = target(&root).join("release");

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Output};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -42,6 +42,13 @@ fn every_link_of_a_page_leads_to_a_file() {
             let file = link.split('#').next().unwrap_or_default();
             let target = Path::new(ROOT).join(directory).join(file);
             assert!(target.exists(), "{}: {link}", page.display());
+            // The guide is read without the rest, too.
+            let up = Path::new(file)
+                .components()
+                .filter(|part| *part == Component::ParentDir)
+                .count();
+            let leaves = page.starts_with("docs") && up >= page.components().count() - 1;
+            assert!(!leaves, "{}: {link} leads out of the guide", page.display());
         }
     }
 }
