@@ -6,7 +6,6 @@
 //! `DRAY_WRITE_ABI=1 cargo test -p dray-capi --test it abi`, which refuses to leave something out.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -96,24 +95,14 @@ fn lines(header: &Header) -> Vec<String> {
         "#include <stddef.h>\n#include <stdio.h>\n#include \"dray.h\"\nint main(void) {\n",
     );
     for name in &header.constants {
-        writeln!(
-            program,
-            "printf(\"constant {name} %lld\\n\", (long long)({name}));"
-        )
-        .unwrap();
+        program += &format!("printf(\"constant {name} %lld\\n\", (long long)({name}));\n");
     }
     for (name, fields) in &header.structures {
-        writeln!(
-            program,
-            "printf(\"structure {name} of %zu bytes\\n\", sizeof({name}));"
-        )
-        .unwrap();
+        program += &format!("printf(\"structure {name} of %zu bytes\\n\", sizeof({name}));\n");
         for (kind, field) in fields {
-            writeln!(
-                program,
-                "printf(\"field {name}.{field}: {kind} at %zu, %zu bytes\\n\", offsetof({name}, {field}), sizeof((({name} *)0)->{field}));"
-            )
-            .unwrap();
+            program += &format!(
+                "printf(\"field {name}.{field}: {kind} at %zu, %zu bytes\\n\", offsetof({name}, {field}), sizeof((({name} *)0)->{field}));\n"
+            );
         }
     }
     program.push_str("return 0; }\n");
