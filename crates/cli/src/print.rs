@@ -1,11 +1,13 @@
 //! Results on stdout: tables for people, JSON and CSV for programs.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use dray_experiment::{Outcome, Point, write_csv, write_json};
 use dray_figures::{Figure, Request, Summary, VOCABULARY, header, with_guesses};
+
+use crate::terminal::{self, Columns};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -62,10 +64,9 @@ pub(crate) fn document(fields: &impl serde::Serialize) -> serde_json::Result<Str
 /// Sentences wrapped at the width of the terminal; as they are where stdout is none. Rows of tables, which begin with
 /// a space, stay whole.
 pub(crate) fn wrapped(text: &str) -> String {
-    if !io::stdout().is_terminal() {
+    let Some(width) = terminal::width() else {
         return text.to_owned();
-    }
-    let width = textwrap::termwidth();
+    };
     let lines = text
         .lines()
         .map(|line| match line.starts_with([' ', '{', '}']) {
@@ -172,10 +173,10 @@ fn table(request: &Request, summary: &Summary, figure: &Figure) -> String {
 }
 
 /// A table without lines, which pastes and greps well.
-pub(crate) fn plain<'a>(head: impl IntoIterator<Item = &'a str>) -> Table {
+pub(crate) fn plain<'a>(head: impl IntoIterator<Item = &'a str>) -> Columns {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(head);
-    table
+    Columns(table)
 }
 
 /// Numbers stand on the right.

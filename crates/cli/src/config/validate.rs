@@ -14,6 +14,7 @@ use super::machine::SysfsTree;
 use super::profiles::iaa_notes;
 use crate::complain::Usage;
 use crate::print::{self, TextOrJson};
+use crate::terminal::{self, Verdict};
 
 /// Arguments of `validate`.
 #[derive(Debug, clap::Args)]
@@ -93,11 +94,18 @@ impl Judge {
 
 pub(super) fn validate(args: &Validate) -> anyhow::Result<ExitCode> {
     let answer = judged(args)?;
-    let text = match args.format {
-        TextOrJson::Json => print::document(&answer)?,
-        TextOrJson::Text => text(&answer),
-    };
-    print::all(&mut io::stdout().lock(), &text)?;
+    match args.format {
+        TextOrJson::Json => print::all(&mut io::stdout().lock(), &print::document(&answer)?)?,
+        TextOrJson::Text => terminal::judged(&text(&answer), |line| {
+            let is_answer = line.ends_with("would be refused");
+            let verdict = if answer.findings.is_empty() {
+                Verdict::Good
+            } else {
+                Verdict::Bad
+            };
+            is_answer.then_some(verdict)
+        })?,
+    }
     Ok(match answer.findings.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,

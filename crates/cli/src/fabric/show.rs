@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         svg.write(topology.to_svg().as_bytes())?;
     }
     let text = match args.format {
-        TextOrJson::Text => topology.to_text(),
+        TextOrJson::Text => print::wrapped(&topology.to_text()),
         TextOrJson::Json => print::document(&document(&topology))?,
     };
     print::all(out, &text)?;

@@ -147,14 +147,16 @@ fn five_lines(directory: &Path, line: &str) -> String {
     lines.join("\n")
 }
 
-/// The command beside a question in what `dray` alone prints.
+/// The command below a question in what `dray` alone prints.
 fn command_for(directory: &Path, question: &str) -> String {
     let output = shell(directory, "dray");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find(|line| line.contains(question));
-    let line = line.unwrap_or_else(|| panic!("{question}: {text}"));
-    let at = line.find(" dray ").expect("a command");
-    line[at + 1..].to_owned()
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.contains(question))
+        .skip(1);
+    let line = lines.next().unwrap_or_else(|| panic!("{question}: {text}"));
+    line.trim().to_owned()
 }
 
 #[test]

@@ -46,6 +46,7 @@ mod run_supervised;
 mod run_write;
 mod schemas;
 mod session;
+mod terminal;
 mod tier;
 mod tier_hazards;
 mod tier_refused;
