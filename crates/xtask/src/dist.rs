@@ -120,12 +120,36 @@ dray: bogus-mail-host
 dray: bogus-mail-host-in-debian-changelog
 ";
 
+/// Puts a program that needs no library below `usr`, with its licence.
+///
+/// # Errors
+/// A file that cannot be written; a command that fails; a program that does need one.
+pub fn stage_static(dist: &Dist<'_>, program: &Path, usr: &Path) -> anyhow::Result<()> {
+    let headers = said("readelf", ["-l".as_ref(), program.as_os_str()])?;
+    if headers.contains("INTERP") {
+        bail!("{} asks for a dynamic linker", program.display());
+    }
+    let own = usr.join("bin/dray");
+    put(
+        &own,
+        &fs::read(program).context("the static program")?,
+        0o755,
+    )?;
+    run("strip", [own.as_os_str()])?;
+    let doc = usr.join("share/doc/dray");
+    put(
+        &doc.join("copyright"),
+        copyright(dist.root)?.as_bytes(),
+        0o644,
+    )
+}
+
 /// The tarball of a tree, to be unpacked below a prefix: the same bytes for the same tree.
 ///
 /// # Errors
 /// tar or gzip fails.
-pub fn tarball(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<PathBuf> {
-    let name = format!("dray-{}-x86_64-linux", dist.version);
+pub fn tarball(dist: &Dist<'_>, usr: &Path, system: &str) -> anyhow::Result<PathBuf> {
+    let name = format!("dray-{}-x86_64-{system}", dist.version);
     let path = dist.out.join(format!("{name}.tar"));
     let from = usr.parent().context("a directory above")?;
     run(

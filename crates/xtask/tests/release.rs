@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::Value;
 use xtask::crates::{package, published, workspace};
+use xtask::dist::{self, Dist};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -86,4 +88,38 @@ fn crates_of_the_library_can_be_packaged() {
             .join(format!("package/{name}-{VERSION}.crate"));
         assert!(file.is_file(), "{}", file.display());
     }
+}
+
+#[test]
+fn the_tarball_of_the_command_alone_has_a_program_that_needs_no_library() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("program.c"), "int main(void) { return 7; }\n").unwrap();
+    for (name, option) in [("dynamic", "-O1"), ("static", "-static")] {
+        let mut cc = Command::new("cc");
+        cc.arg(option).arg("-o").arg(at(name)).arg(at("program.c"));
+        assert!(cc.status().unwrap().success());
+    }
+    let (root, out) = (root(), directory.path());
+    let dist = Dist {
+        root: &root,
+        out,
+        dray: out,
+        version: VERSION,
+        epoch: 0,
+    };
+    let refused = dist::stage_static(&dist, &at("dynamic"), &at("usr")).unwrap_err();
+    assert!(refused.to_string().contains("dynamic linker"), "{refused}");
+    dist::stage_static(&dist, &at("static"), &at("usr")).unwrap();
+    let tarball = dist::tarball(&dist, &at("usr"), "linux-static").unwrap();
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(tarball).current_dir(out);
+    assert!(tar.status().unwrap().success());
+    let unpacked = at(&format!("dray-{VERSION}-x86_64-linux-static"));
+    assert!(unpacked.join("share/doc/dray/copyright").is_file());
+    let code = Command::new(unpacked.join("bin/dray"))
+        .status()
+        .unwrap()
+        .code();
+    assert_eq!(code, Some(7));
 }
