@@ -20,17 +20,26 @@ pub(crate) struct Cli {
 
 /// What `dray` alone prints, and the end of its help.
 const QUESTIONS: &str = "\
-Should I use a DSA for my 16 KiB copies?         dray advise --op copy --size 16k
-My DSA does not work                             dray doctor, or dray doctor dmesg.txt
-Tests that need a DSA, on a machine without one  dray run --profile 1e1w-d --require work -- ./test
-  the same for DPDK's, SPDK's, DML's tests       dray run --for dpdk --require work -- dpdk-test ...
-What would a DSA give my program?                dray offload --survey -- redis-server
-Who gets what behind a PCIe switch?              dray fabric predict --topology T.toml --flows F.toml
-The published measurements, modelled             dray figures
-A DSA in a virtual machine                       dray vm -- accel-config list -i
+Should I use a DSA for my 16 KiB copies?
+  dray advise --op copy --size 16k
+My DSA does not work
+  dray doctor, or dray doctor dmesg.txt
+Tests that need a DSA, on a machine without one
+  dray run --profile 1e1w-d --require work -- ./test
+The same for DPDK's, SPDK's, DML's tests
+  dray run --for dpdk --require work -- dpdk-test ...
+What would a DSA give my program?
+  dray offload --survey -- redis-server
+Who gets what behind a PCIe switch?
+  dray fabric predict --topology T.toml --flows F.toml
+The published measurements, modelled
+  dray figures
+A DSA in a virtual machine
+  dray vm -- accel-config list -i
 
 Every command has examples: dray advise --help.
-Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA, 130 interrupted.";
+Exit codes: 0 ok, 1 failed, 2 usage or bad input,
+3 there is no DSA, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -77,7 +86,7 @@ impl Cli {
                 "dray {}: the workbench for hardware data movers, Intel DSA first\n\n{QUESTIONS}\nAll commands: dray --help\n",
                 env!("CARGO_PKG_VERSION")
             );
-            print::all(&mut io::stdout().lock(), &text)?;
+            print::all(&mut io::stdout().lock(), &print::wrapped(&text))?;
             return Ok(ExitCode::SUCCESS);
         };
         match command {

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use dray_bench::compare::{Change, CompareError, Comparison, ResultFile, compare, parse, picture};
-
+use dray_bench::compare::{
+    Change, CompareError, Comparison, Ratio, ResultFile, compare, parse, picture,
+};
 use dray_experiment::csv_table;
-use dray_output::Output;
+use dray_output::{Output, counted};
 
 use crate::complain::Usage;
 use crate::print::{self, Format};
+use crate::terminal::{self, Verdict};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,19 +61,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         (&args.new, &compared.only_new),
     ] {
         if let Some(first) = cases.first() {
-            let count = cases.len();
-            eprintln!(
-                "note: {count} cases are in {} only, such as {first}",
-                file.display()
-            );
+            let (count, are) = match cases.len() {
+                1 => ("1 case", "is"),
+                count => (&*format!("{count} cases"), "are"),
+            };
+            let file = file.display();
+            eprintln!("note: {count} {are} in {file} only, such as {first}");
         }
     }
-    let text = match args.format {
-        Format::Table => table(&compared),
-        Format::Csv => csv(&compared),
-        Format::Json => json(&compared)?,
-    };
-    print::all(&mut io::stdout().lock(), &text)?;
+    match args.format {
+        Format::Table => terminal::judged(&table(&compared), verdict)?,
+        Format::Csv => print::all(&mut io::stdout().lock(), &csv(&compared))?,
+        Format::Json => print::all(&mut io::stdout().lock(), &json(&compared)?)?,
+    }
     if let Some(output) = svg {
         let name = |path: &Path| {
             let name = path.file_name().unwrap_or(path.as_os_str());
@@ -135,7 +137,37 @@ fn word(change: Change) -> &'static str {
     }
 }
 
+/// What a line of the table says of its case.
+fn verdict(line: &str) -> Option<Verdict> {
+    match line.split_whitespace().last()? {
+        "slower" => Some(Verdict::Bad),
+        "faster" => Some(Verdict::Good),
+        _ => None,
+    }
+}
+
+/// The answer, and the cases that changed.
 fn table(compared: &Comparison) -> String {
+    let ratios = &compared.ratios;
+    let count = |change: Change| ratios.iter().filter(|r| r.change() == change).count();
+    let [faster, slower, same] = [Change::Faster, Change::Slower, Change::Same].map(count);
+    let changes = match faster + slower {
+        0 => "none changed".to_owned(),
+        _ => format!("{slower} slower, {faster} faster, {same} the same"),
+    };
+    let cases = counted(ratios.len(), "case");
+    let mut text = print::wrapped(&format!("{cases}: {changes}{}.\n", overall(compared)));
+    let changed: Vec<&Ratio> = ratios
+        .iter()
+        .filter(|r| r.change() != Change::Same)
+        .collect();
+    if changed.is_empty() {
+        return text;
+    }
+    let common = common_parts(ratios);
+    if !common.is_empty() {
+        text += &print::wrapped(&format!("Each case: {}.\n", common.join("/")));
+    }
     // Where both are of one kind, saying so twice says nothing.
     let (old, new) = match compared.caution() {
         None => ("old ns".to_owned(), "new ns".to_owned()),
@@ -153,14 +185,14 @@ fn table(compared: &Comparison) -> String {
         "n",
         "",
     ]);
-    for r in &compared.ratios {
+    for r in &changed {
         let interval = r
             .interval
             .map_or("one measurement".to_owned(), |(low, high)| {
                 format!("{low:.4} to {high:.4}")
             });
         table.add_row([
-            r.name.clone(),
+            short(&r.name, &common),
             format!("{:.2}", r.old_ns),
             format!("{:.2}", r.new_ns),
             format!("{:.4}", r.ratio),
@@ -170,17 +202,43 @@ fn table(compared: &Comparison) -> String {
         ]);
     }
     print::right(&mut table, 1);
-    let summary = compared.summary().map_or(String::new(), |summary| {
-        format!(
-            "\ngeometric mean {:.4}; best {:.4} ({}); worst {:.4} ({})\n",
-            summary.mean,
-            summary.best.ratio,
-            summary.best.name,
-            summary.worst.ratio,
-            summary.worst.name
-        )
-    });
-    format!("{table}\n{summary}")
+    text += &format!("\n{table}\n");
+    if same > 0 {
+        text += &print::wrapped("\n--format csv or json lists what is the same, too.\n");
+    }
+    text
+}
+
+/// All ratios together, as the end of a sentence.
+fn overall(compared: &Comparison) -> String {
+    compared.summary().map_or(String::new(), |summary| {
+        let (mean, best, worst) = (summary.mean, summary.best.ratio, summary.worst.ratio);
+        format!("; new time by old time {mean:.4} (geometric mean), from {best:.4} to {worst:.4}")
+    })
+}
+
+/// Parts of the names that all cases have.
+fn common_parts(ratios: &[Ratio]) -> Vec<&str> {
+    let has = |r: &Ratio, part: &str| r.name.split('/').any(|other| other == part);
+    let parts = ratios
+        .first()
+        .into_iter()
+        .flat_map(|r| r.name.split('/').skip(1));
+    match ratios.len() {
+        // The whole name says more than a part that is in it alone.
+        0 | 1 => Vec::new(),
+        _ => parts
+            .filter(|part| ratios.iter().all(|r| has(r, part)))
+            .collect(),
+    }
+}
+
+/// A name without the parts that all have. The first part, the operation, stays.
+fn short(name: &str, common: &[&str]) -> String {
+    let mut parts = name.split('/');
+    let first = parts.next().into_iter();
+    let own = parts.filter(|part| !common.contains(part));
+    first.chain(own).collect::<Vec<_>>().join("/")
 }
 
 fn csv(compared: &Comparison) -> String {

@@ -99,6 +99,11 @@ pub(crate) fn misparsed(error: &clap::Error) -> ExitCode {
         eprintln!("error: not text in UTF-8: {}", bad.join(", "));
         return ExitCode::from(2);
     }
+    if error.kind() == ErrorKind::TooManyValues && error.to_string().contains("'--stats'") {
+        eprint!("{error}");
+        eprintln!("\nhint: --stats-file FILE writes them as JSON");
+        return ExitCode::from(2);
+    }
     error.exit()
 }
 

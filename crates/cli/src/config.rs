@@ -4,6 +4,7 @@ mod machine;
 mod objects;
 mod profiles;
 mod settings;
+mod validate;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -66,7 +67,7 @@ enum Verb {
     /// Disable a device, configure work queues and engines by numbers, and enable all.
     Setup(profiles::Setup),
     /// Say what a file has that would be refused, and what would be right.
-    Validate(profiles::Validate),
+    Validate(validate::Validate),
     /// Make a directory that looks like /sys on a machine with DSA.
     NewTree(NewTree),
 }
@@ -111,7 +112,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Verb::ConfigWq(args) => settings::wq(args, dry_run)?,
         Verb::ConfigEngine(args) => settings::engine(args, dry_run)?,
         Verb::Setup(args) => profiles::setup(args, dry_run)?,
-        Verb::Validate(args) => return profiles::validate(args),
+        Verb::Validate(args) => return validate::validate(args),
         Verb::NewTree(args) => {
             machine::new_tree(&args.directory, &args.kernel, args.version, args.devices)?
         }

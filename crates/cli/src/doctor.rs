@@ -14,6 +14,7 @@ use dray_doctor::{CHECKS, Captured, Diagnosis, Live, Severity, WithMessages, dia
 
 use crate::complain::Usage;
 use crate::print;
+use crate::terminal::{self, Verdict};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -146,25 +147,45 @@ fn messages(args: &Args) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Columns of the terminal that is written to.
+/// Columns to write.
 fn width() -> usize {
-    let terminal = console::Term::stdout();
-    let size = terminal.is_term().then(|| terminal.size_checked());
-    size.flatten().map_or(WIDTH, |(_, columns)| columns.into())
+    terminal::width().unwrap_or(WIDTH)
+}
+
+/// What a line of a diagnosis, or of an explanation, says of the machine.
+fn verdict(line: &str) -> Option<Verdict> {
+    let numbered = line
+        .trim_start_matches(|c: char| c.is_ascii_digit())
+        .strip_prefix(". ");
+    let word = numbered.unwrap_or(line).split([' ', ':']).next()?;
+    match word {
+        "error" => Some(Verdict::Bad),
+        "warning" => Some(Verdict::Doubtful),
+        "ok" => Some(Verdict::Good),
+        _ => None,
+    }
 }
 
 fn report(format: Format, diagnosis: &Diagnosis) -> anyhow::Result<ExitCode> {
     let text = match format {
-        Format::Table => dray_doctor::table(diagnosis, width()),
+        Format::Table => {
+            let text = dray_doctor::table(diagnosis, width());
+            terminal::judged(&text, verdict)?;
+            return Ok(code(diagnosis));
+        }
         Format::Markdown => dray_doctor::markdown(diagnosis),
         Format::Json => print::document(diagnosis)?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
-    Ok(match diagnosis.worst() {
+    Ok(code(diagnosis))
+}
+
+fn code(diagnosis: &Diagnosis) -> ExitCode {
+    match diagnosis.worst() {
         _ if diagnosis.device_missing => ExitCode::from(3),
         Some(Severity::Error) => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
-    })
+    }
 }
 
 fn list() -> anyhow::Result<ExitCode> {

@@ -231,7 +231,7 @@ fn list(protocol: Protocol, format: Format) -> anyhow::Result<ExitCode> {
                 .iter()
                 .map(|e| serde_json::json!({ "figure": e.id, "points": e.points().len(), "title": e.title }))
                 .collect();
-            format!("{}\n", serde_json::to_string_pretty(&figures)?)
+            print::document(&serde_json::json!({ "figures": figures }))?
         }
     };
     print::all(&mut io::stdout().lock(), &text)?;

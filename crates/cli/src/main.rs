@@ -30,6 +30,7 @@ mod offload;
 mod print;
 mod progress;
 mod run;
+mod terminal;
 mod tier;
 mod vfio;
 mod vhost;

@@ -20,7 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   dray offload --stats -- redis-server            calls of 64 KiB and more go to a device
   dray offload --min-bytes 16k --wait umwait -- ./program argument
-  dray offload --mover virtual --stats=json -- ./program
+  dray offload --mover virtual --stats-file stats.json -- ./program
   dray run --profile 1e1w-s -- dray offload --mover hw -- ./program
   dray offload --survey --report survey.html -- ./program   would a DSA help? No DSA is needed
 
@@ -70,9 +70,12 @@ pub(crate) struct Args {
     #[arg(long)]
     count_small: bool,
     /// Print at the end a histogram by size, call and executor.
-    #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
-          default_missing_value = "table")]
-    stats: Option<Format>,
+    #[arg(long)]
+    stats: bool,
+    /// Write the same to this file as JSON, and print nothing, unless --stats is given as well. /dev/fd/3 is a
+    /// descriptor of the caller.
+    #[arg(long, value_name = "FILE")]
+    stats_file: Option<PathBuf>,
     /// Do not say at the end who executed how much.
     #[arg(long, conflicts_with = "stats")]
     quiet: bool,
@@ -153,12 +156,6 @@ enum Faults {
     Resume,
     /// The core does what is left, as in DTO.
     Core,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    Table,
-    Json,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {

@@ -1,11 +1,13 @@
 //! Results on stdout: tables for people, JSON and CSV for programs.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, Table, presets};
 use dray_experiment::{Outcome, Point, write_csv, write_json};
 use dray_figures::{Figure, Request, Summary, VOCABULARY, header, with_guesses};
+
+use crate::terminal::{self, Columns};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -16,6 +18,16 @@ pub(crate) enum Format {
     Json,
     /// One CSV table.
     Csv,
+}
+
+/// How results are printed that are no table of rows alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextOrJson {
+    /// For people.
+    #[value(name = "table")]
+    Text,
+    /// One JSON document.
+    Json,
 }
 
 /// Writes all of a text, without commands for a terminal; a reader that has gone away is no error.
@@ -52,10 +64,9 @@ pub(crate) fn document(fields: &impl serde::Serialize) -> serde_json::Result<Str
 /// Sentences wrapped at the width of the terminal; as they are where stdout is none. Rows of tables, which begin with
 /// a space, stay whole.
 pub(crate) fn wrapped(text: &str) -> String {
-    if !io::stdout().is_terminal() {
+    let Some(width) = terminal::width() else {
         return text.to_owned();
-    }
-    let width = textwrap::termwidth();
+    };
     let lines = text
         .lines()
         .map(|line| match line.starts_with([' ', '{', '}']) {
@@ -108,7 +119,10 @@ pub(crate) fn results(
             }
             // Each is a document of its own already; they become the elements of one list.
             let figures: Vec<&str> = figures.iter().map(|text| text.trim_end()).collect();
-            Ok(format!("{{\"figures\": [\n{}\n]}}\n", figures.join(",\n")))
+            Ok(format!(
+                "{{\"schema\": {SCHEMA}, \"figures\": [\n{}\n]}}\n",
+                figures.join(",\n")
+            ))
         }
     }
 }
@@ -159,10 +173,10 @@ fn table(request: &Request, summary: &Summary, figure: &Figure) -> String {
 }
 
 /// A table without lines, which pastes and greps well.
-pub(crate) fn plain<'a>(head: impl IntoIterator<Item = &'a str>) -> Table {
+pub(crate) fn plain<'a>(head: impl IntoIterator<Item = &'a str>) -> Columns {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header(head);
-    table
+    Columns(table)
 }
 
 /// Numbers stand on the right.

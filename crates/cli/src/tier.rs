@@ -10,6 +10,7 @@ mod table;
 mod watch;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Subcommand, ValueEnum};
@@ -40,7 +41,7 @@ A page is out for the microseconds of a move. A program finds another result tha
   or starts threads so; by the C library it may;
   kills the process dray-tier, or is saved or recorded as it runs (CRIU, rr).
 What it leaves in the background has dray as its parent, as long as that runs.
-Memory that is locked does not move. dray says this when it starts, but for --stats=json.
+Memory that is locked does not move. dray says this when it starts, but for --stats-file.
 Exit codes: those of the program; a signal that ends it ends dray. 1 the session failed, or a process
 could not be tiered and the program ended with 0; 2 usage or bad input, 3 there is no DSA (--mover hw),
 126 the program cannot be executed, 127 there is no such program.";
@@ -101,9 +102,12 @@ struct Session {
     #[arg(long, value_enum, default_value_t = Tracking::Best)]
     tracking: Tracking,
     /// Print statistics at the end.
-    #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
-          default_missing_value = "table")]
-    stats: Option<status::Format>,
+    #[arg(long)]
+    stats: bool,
+    /// Write statistics to this file as JSON, and print nothing, unless --stats is given as well. /dev/fd/3 is a
+    /// descriptor of the caller.
+    #[arg(long, value_name = "FILE")]
+    stats_file: Option<PathBuf>,
     /// Tier a running process, by move_pages(2), between two nodes, until it or this command ends.
     #[arg(long, value_name = "PID", conflicts_with_all = ["mover", "order", "reuse_frames"])]
     pid: Option<i32>,
@@ -135,6 +139,18 @@ enum Policy {
     None,
     /// Every block in turn, promote_rate_limit_MBps in all: to measure what migration costs.
     Rotate,
+}
+
+impl Session {
+    /// Statistics are wanted, and the timer runs for them.
+    fn wants_stats(&self) -> bool {
+        self.stats || self.stats_file.is_some()
+    }
+
+    /// Notes and results go to standard error.
+    fn speaks(&self) -> bool {
+        self.stats || self.stats_file.is_none()
+    }
 }
 
 impl Policy {

@@ -9,6 +9,8 @@ use dray_idxd::Profile;
 use dray_vfio::{Injection, Options, Report, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::print;
+
 const EXAMPLES: &str = "\
 Examples:
   dray vfio --socket /tmp/dsa.sock
@@ -121,8 +123,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Report::Left(Some(error)) => eprintln!("the client was dropped: {error}"),
     })?;
     if let Some(path) = &args.counts {
-        let text = format!("{:#}\n", server.counts().to_json());
-        dray_output::write(path, text.as_bytes())?;
+        let document = print::document(&server.counts().to_json())?;
+        dray_output::write(path, document.as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -17,7 +17,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use dray_vhost::forward::{Mode, Report, Switch};
 
-use crate::print;
+use crate::print::{self, TextOrJson};
 use assign::{Dmas, Wiring};
 use events::EventLog;
 use port::PortSpec;
@@ -84,8 +84,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     stats_file: Option<PathBuf>,
     /// How the counters are printed at the end.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    format: TextOrJson,
     /// Do not report connections on stderr.
     #[arg(long, short)]
     quiet: bool,
@@ -119,15 +119,6 @@ enum MoverKind {
     Virtual,
     /// A DSA of this machine; inside `dray run` a virtual one.
     Hw,
-}
-
-/// How the counters are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Columns for people.
-    Table,
-    /// One JSON document.
-    Json,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -181,8 +172,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         stats.end(&report)?;
     }
     let text = match args.format {
-        Format::Table => show::table(&report),
-        Format::Json => print::document(&report)?,
+        TextOrJson::Text => show::table(&report),
+        TextOrJson::Json => print::document(&report)?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
     Ok(ExitCode::SUCCESS)

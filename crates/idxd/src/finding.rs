@@ -5,7 +5,7 @@ use std::fmt;
 /// A value that cannot be, with what to type instead.
 ///
 /// Displayed in two lines: what was wrong and where, then the fix.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Finding {
     /// Where, as `dsa0/groups[0]/grouped_workqueues[0] (wq0.0)`.
     pub path: String,

@@ -19,6 +19,7 @@ pub struct Snapshot {
     /// What becomes of the frames that pages leave.
     pub frames: &'static str,
     /// Bytes of the fast and the slow tier; absent where a node is the limit.
+    #[serde(rename = "tier_bytes")]
     pub tiers: [Option<u64>; 2],
     /// Controls by name.
     pub knobs: BTreeMap<&'static str, u64>,
@@ -176,7 +177,7 @@ mod tests {
         let json = serde_json::to_value(&snapshot).expect("plain data");
         assert_eq!(json["policy"], "memtis");
         assert_eq!(json["frames"], "new frames");
-        assert_eq!(json["tiers"], serde_json::json!([1 << 20, null]));
+        assert_eq!(json["tier_bytes"], serde_json::json!([1 << 20, null]));
         assert_eq!(json["processes"][0]["state"], "failed");
         assert_eq!(
             json["processes"][0]["notes"],

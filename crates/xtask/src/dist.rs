@@ -8,6 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+use crate::install::INTERFACE;
+
 /// What a package is made of.
 #[derive(Debug)]
 pub struct Dist<'a> {
@@ -59,7 +61,7 @@ pub fn stage(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<()> {
     // A shared library is no program, and Debian's have no symbols but those that are exported.
     let library = usr
         .join(LIBDIR)
-        .join(format!("libdray.so.1.{}", dist.version));
+        .join(format!("libdray.so.{INTERFACE}.{}", dist.version));
     run("strip", ["--strip-unneeded".as_ref(), library.as_os_str()])?;
     fs::set_permissions(&library, fs::Permissions::from_mode(0o644))
         .context("the library's mode")?;
@@ -81,6 +83,11 @@ pub fn stage(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<()> {
     for name in EXAMPLES {
         let text = fs::read(dist.root.join("examples").join(name)).context(name)?;
         put(&doc.join("examples").join(name), &text, 0o644)?;
+    }
+    for schema in files(&dist.root.join("docs/schemas"))? {
+        let name = schema.file_name().context("a schema's name")?;
+        let text = fs::read(&schema).with_context(|| schema.display().to_string())?;
+        put(&doc.join("schemas").join(name), &text, 0o644)?;
     }
     put(
         &doc.join("copyright"),
@@ -113,12 +120,36 @@ dray: bogus-mail-host
 dray: bogus-mail-host-in-debian-changelog
 ";
 
+/// Puts a program that needs no library below `usr`, with its licence.
+///
+/// # Errors
+/// A file that cannot be written; a command that fails; a program that does need one.
+pub fn stage_static(dist: &Dist<'_>, program: &Path, usr: &Path) -> anyhow::Result<()> {
+    let headers = said("readelf", ["-l".as_ref(), program.as_os_str()])?;
+    if headers.contains("INTERP") {
+        bail!("{} asks for a dynamic linker", program.display());
+    }
+    let own = usr.join("bin/dray");
+    put(
+        &own,
+        &fs::read(program).context("the static program")?,
+        0o755,
+    )?;
+    run("strip", [own.as_os_str()])?;
+    let doc = usr.join("share/doc/dray");
+    put(
+        &doc.join("copyright"),
+        copyright(dist.root)?.as_bytes(),
+        0o644,
+    )
+}
+
 /// The tarball of a tree, to be unpacked below a prefix: the same bytes for the same tree.
 ///
 /// # Errors
 /// tar or gzip fails.
-pub fn tarball(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<PathBuf> {
-    let name = format!("dray-{}-x86_64-linux", dist.version);
+pub fn tarball(dist: &Dist<'_>, usr: &Path, system: &str) -> anyhow::Result<PathBuf> {
+    let name = format!("dray-{}-x86_64-{system}", dist.version);
     let path = dist.out.join(format!("{name}.tar"));
     let from = usr.parent().context("a directory above")?;
     run(
@@ -163,7 +194,11 @@ pub fn debian(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<PathBuf> {
         b"activate-noawait ldconfig\n",
         0o644,
     )?;
-    put(&control.join("shlibs"), b"libdray 1 dray\n", 0o644)?;
+    put(
+        &control.join("shlibs"),
+        format!("libdray {INTERFACE} dray\n").as_bytes(),
+        0o644,
+    )?;
     let sums = said(
         "sh",
         [
@@ -215,7 +250,7 @@ fn shared_libraries(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<String> {
         b"Source: dray\n\nPackage: dray\nArchitecture: amd64\n",
         0o644,
     )?;
-    let library = format!("libdray.so.1.{}", dist.version);
+    let library = format!("libdray.so.{INTERFACE}.{}", dist.version);
     let mut command = Command::new("dpkg-shlibdeps");
     command
         .current_dir(scratch.path())

@@ -14,7 +14,7 @@ use crate::install_paths::InstallPaths;
 use crate::link::{SYSTEM_LIBRARIES, link};
 
 /// Version of the interface: that of the shared library's name.
-const INTERFACE: &str = "1";
+pub const INTERFACE: &str = "1";
 
 /// What programs include.
 const HEADERS: [&str; 3] = ["dray.h", "dray.hpp", "dray_types.hpp"];

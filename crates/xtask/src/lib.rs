@@ -1,12 +1,14 @@
-//! Installing the library for C and C++, packages, and the recording in README.md.
+//! Installing the library for C and C++, packages, crates, and the recording in README.md.
 
 mod cmake;
+pub mod crates;
 pub mod dist;
+pub mod guide;
 mod install;
 mod install_paths;
 mod link;
 pub mod recording;
 
-pub use install::{Library, install};
+pub use install::{INTERFACE, Library, install};
 pub use install_paths::InstallPaths;
 pub use link::compiler;

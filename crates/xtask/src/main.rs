@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 use xtask::dist::{self, Dist};
-use xtask::{InstallPaths, Library, compiler, install, recording};
+use xtask::{InstallPaths, Library, compiler, crates, guide, install, recording};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of this workspace")]
@@ -37,7 +37,8 @@ enum Task {
         #[arg(long, value_name = "NAME", default_value = "release")]
         profile: String,
     },
-    /// Make a tarball and a Debian package of command, library, headers, man pages and completions, with checksums.
+    /// Make a tarball and a Debian package of command, library, headers, man pages and completions, a tarball of the
+    /// command alone that needs no library, and checksums.
     /// Needs dpkg-dev, tar, gzip and binutils.
     Dist {
         /// Where they go.
@@ -47,6 +48,10 @@ enum Task {
         #[arg(long, value_name = "NAME", default_value = "dist")]
         profile: String,
     },
+    /// Make the crates of the library and what it needs in target/package, and build each from its package.
+    Crates,
+    /// Build the guide in docs/ as pages in target/guide, and follow their links. Needs mdbook.
+    Guide,
     /// Draw the recording in README.md anew: docs/run.svg.
     Recording,
 }
@@ -76,6 +81,8 @@ fn main() -> anyhow::Result<()> {
                 println!("{}", file.display());
             }
         }
+        Task::Crates => crates::package(&root, &target(&root), true)?,
+        Task::Guide => guide::build(&root, &std::path::absolute(target(&root))?.join("guide"))?,
         Task::Recording => {
             build(&root, "dray-cli", "release")?;
             let programs = target(&root).join("release");
@@ -108,7 +115,14 @@ fn packages(root: &Path, out: &Path, profile: &str) -> anyhow::Result<Vec<PathBu
         epoch: commit_time(root)?,
     };
     dist::stage(&dist, &usr)?;
-    let mut packages = vec![dist::tarball(&dist, &usr)?, dist::debian(&dist, &usr)?];
+    let alone = tempfile::tempdir_in(&out).context("a directory beside the packages")?;
+    let alone = alone.path().join("usr");
+    dist::stage_static(&dist, &build_static(root, profile)?, &alone)?;
+    let mut packages = vec![
+        dist::tarball(&dist, &usr, "linux")?,
+        dist::tarball(&dist, &alone, "linux-static")?,
+        dist::debian(&dist, &usr)?,
+    ];
     packages.push(dist::checksums(&out, &packages)?);
     Ok(packages)
 }
@@ -145,6 +159,35 @@ fn build(root: &Path, package: &str, profile: &str) -> anyhow::Result<String> {
         bail!("cargo has not built {package}");
     }
     Ok(String::from_utf8_lossy(&built.stdout).into_owned())
+}
+
+/// Builds the command with the C library in it, in a directory of its own; its path.
+fn build_static(root: &Path, profile: &str) -> anyhow::Result<PathBuf> {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    let directory = target(root).join("static");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    // With --target, so that macros of the compiler stay as they are.
+    let status = Command::new(cargo)
+        .current_dir(root)
+        .env("RUSTFLAGS", "-C target-feature=+crt-static")
+        .args([
+            "build",
+            "--locked",
+            "-p",
+            "dray-cli",
+            "--profile",
+            profile,
+            "--target",
+            TARGET,
+        ])
+        .arg("--target-dir")
+        .arg(&directory)
+        .status()
+        .context("cargo cannot be run")?;
+    if !status.success() {
+        bail!("cargo has not built the static command");
+    }
+    Ok(directory.join(TARGET).join(profile).join("dray"))
 }
 
 fn install_library(

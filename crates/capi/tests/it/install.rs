@@ -16,7 +16,7 @@ fn library_at(paths: InstallPaths) -> Library {
         archive: archive(),
         headers: Path::new(ROOT).join("include"),
         paths,
-        version: "0.1.0".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
         compiler: compiler("".as_ref()),
     }
 }
@@ -53,7 +53,7 @@ const INSTALLED: [&str; 10] = [
     "lib/libdray.a",
     "lib/libdray.so",
     "lib/libdray.so.1",
-    "lib/libdray.so.1.0.1.0",
+    concat!("lib/libdray.so.1.", env!("CARGO_PKG_VERSION")),
     "lib/pkgconfig/dray.pc",
 ];
 
@@ -100,7 +100,9 @@ fn a_package_is_installed_below_destdir_for_its_prefix() {
 fn an_installation_is_replaced_while_a_program_uses_it() {
     let prefix = tempfile::tempdir().expect("a directory");
     install(&library(prefix.path())).expect("it can be installed");
-    let shared = prefix.path().join("lib/libdray.so.1.0.1.0");
+    let shared = prefix
+        .path()
+        .join(concat!("lib/libdray.so.1.", env!("CARGO_PKG_VERSION")));
     let header = prefix.path().join("include/dray.h");
     // As a program has it that runs.
     let open = fs::File::open(&shared).expect("the library");
@@ -218,7 +220,8 @@ fn installed_files_are_readable_by_everyone() {
     });
     for file in made.expect("it can be installed") {
         let metadata = file.symlink_metadata().expect("a file");
-        let expected = match file.ends_with("lib/libdray.so.1.0.1.0") {
+        let expected = match file.ends_with(concat!("lib/libdray.so.1.", env!("CARGO_PKG_VERSION")))
+        {
             true => 0o755,
             false => 0o644,
         };
@@ -355,7 +358,10 @@ fn links_of_the_library_are_replaced() {
     install(&library(prefix.path())).expect("it can be installed");
     let leads_to = |link: &str| lib.join(link).read_link().expect("a link");
     assert_eq!(leads_to("libdray.so"), Path::new("libdray.so.1"));
-    assert_eq!(leads_to("libdray.so.1"), Path::new("libdray.so.1.0.1.0"));
+    assert_eq!(
+        leads_to("libdray.so.1"),
+        Path::new(concat!("libdray.so.1.", env!("CARGO_PKG_VERSION")))
+    );
     // One that leads out of the directory is not the library's.
     fs::remove_file(lib.join("libdray.so")).expect("a link");
     symlink("../libdray.so.1", lib.join("libdray.so")).expect("a link");

@@ -1,5 +1,6 @@
 //! The installed library: programs in C and C++ are compiled with the flags from pkg-config, and run.
 
+mod abi;
 mod bad_input;
 mod cmake;
 mod examples;

@@ -34,5 +34,5 @@ fn only_versioned_dray_symbols_are_exported() {
         .expect("binutils");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.contains("[libdray.so.1]"), "{text}");
-    assert_eq!(pkg_config(&["--modversion"]), ["0.1.0"]);
+    assert_eq!(pkg_config(&["--modversion"]), [env!("CARGO_PKG_VERSION")]);
 }

@@ -33,7 +33,7 @@ pub(crate) fn prefix() -> &'static Path {
             archive: archive(),
             headers: Path::new(ROOT).join("include"),
             paths: InstallPaths::new(directory.path(), None, Path::new("lib")).expect("paths"),
-            version: "0.1.0".into(),
+            version: env!("CARGO_PKG_VERSION").into(),
             compiler: compiler("".as_ref()),
         });
         files.expect("it can be installed");

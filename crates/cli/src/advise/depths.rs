@@ -19,10 +19,10 @@ impl Depths<'_> {
         let mut table = print::plain([
             "outstanding",
             "DSA GB/s",
-            "one core GB/s",
+            "core GB/s",
             "ratio",
             "core busy",
-            "DSA pays from",
+            "pays from",
             "range",
         ]);
         let mut guess = false;

@@ -189,6 +189,7 @@ impl Printed<'_> {
                     Some(number) => number.into(),
                     None => value.to_string().into(),
                 };
+                let name = if name == "size" { "size_bytes" } else { name };
                 (name.to_owned(), value)
             })
             .collect();

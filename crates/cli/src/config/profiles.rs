@@ -1,19 +1,14 @@
 //! Verbs that read or write whole profiles.
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
-use dray_config::{
-    Assumed, ConfigError, Listing, Plan, check, findings, fit, listed, model, saved,
-};
+use dray_config::{ConfigError, Listing, check, fit, listed, saved};
 use dray_experiment::parse_bytes;
-use dray_idxd::driver::{Driver, Options, Personality};
-use dray_idxd::{DeviceProfile, Profile};
+use dray_idxd::Profile;
 
 use super::machine::SysfsTree;
-use crate::complain::Usage;
 use crate::print;
 
 /// accel-config's default.
@@ -101,17 +96,6 @@ pub(crate) struct Setup {
     force: bool,
 }
 
-/// Arguments of `validate`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Validate {
-    /// The profile: a file, or a name such as 4e1w-s.
-    file: String,
-    /// The device: what `list -i` printed there. By default the device of that name here, or where
-    /// there is none what the profile says of it.
-    #[arg(long, value_name = "FILE")]
-    device: Option<PathBuf>,
-}
-
 pub(super) fn list(args: &List) -> anyhow::Result<()> {
     let machine = SysfsTree::look()?;
     let mut profile = listed(&machine.profile, Listing { idle: args.idle });
@@ -137,7 +121,9 @@ pub(super) fn save(args: &Save) -> anyhow::Result<()> {
 pub(super) fn load(args: &Load, dry_run: bool) -> anyhow::Result<()> {
     let profile = Profile::load(&args.config_file).map_err(ConfigError::from)?;
     let machine = SysfsTree::look()?;
-    note_iaa(&profile);
+    for note in iaa_notes(&profile) {
+        eprintln!("note: {note}");
+    }
     let mut fitted = Vec::new();
     for device in profile.device_profiles() {
         let (device, differences) = fit(device, machine.device(&device.dev)?);
@@ -187,110 +173,10 @@ pub(super) fn setup(args: &Setup, dry_run: bool) -> anyhow::Result<()> {
     machine.make(&plan, dry_run)
 }
 
-/// Says which devices of a file are left as they are.
-fn note_iaa(profile: &Profile) {
-    for name in profile.iaa() {
-        eprintln!("note: {name} is an IAA (analytics accelerator), not a DSA: it is left alone");
-    }
-}
-
-/// The devices that a profile is judged on, and a model of their driver.
-struct Judge {
-    devices: Vec<DeviceProfile>,
-    model: Driver,
-}
-
-impl Judge {
-    fn find(described: Option<&Path>) -> anyhow::Result<Judge> {
-        if let Some(file) = described {
-            let profile = Profile::load(file).map_err(ConfigError::from)?;
-            let (model, _) = model(&profile, Assumed::default());
-            return Ok(Judge {
-                devices: profile.device_profiles().to_vec(),
-                model,
-            });
-        }
-        match SysfsTree::look() {
-            Ok(machine) => Ok(Judge {
-                devices: machine.profile.device_profiles().to_vec(),
-                model: machine.plan().into_model(),
-            }),
-            Err(error) => match error.downcast_ref() {
-                Some(ConfigError::NoDriver { .. }) => Ok(Judge {
-                    devices: Vec::new(),
-                    model: Driver::new(Options::new(Personality::NEWEST), Vec::new()),
-                }),
-                _ => Err(error),
-            },
-        }
-    }
-
-    fn kernel(&self) -> Personality {
-        self.model.options().personality
-    }
-
-    /// What is left out of a profile without findings when it is loaded.
-    fn notes(&self, fitted: &[DeviceProfile]) -> anyhow::Result<Vec<String>> {
-        let known = |device: &DeviceProfile| self.devices.iter().any(|d| d.dev == device.dev);
-        if !fitted.iter().all(known) {
-            let profile = Profile::of(fitted.to_vec());
-            return Ok(dray_run::notes(&profile, self.kernel())?);
-        }
-        let mut plan = Plan::new(self.model.clone());
-        for device in fitted {
-            plan.disable_device(&device.dev, true)?;
-            dray_config::load(&mut plan, device, true)?;
-        }
-        Ok(plan.notes().to_vec())
-    }
-}
-
-pub(super) fn validate(args: &Validate) -> anyhow::Result<ExitCode> {
-    let profile = Profile::resolve(&args.file).map_err(ConfigError::from)?;
-    note_iaa(&profile);
-    let judge = Judge::find(args.device.as_deref())?;
-    let mut fitted = Vec::new();
-    for device in profile.device_profiles() {
-        let there = judge.devices.iter().find(|other| other.dev == device.dev);
-        match (there, &args.device) {
-            (Some(there), _) => {
-                let (device, differences) = fit(device, there);
-                for difference in differences {
-                    eprintln!("warning: {difference}");
-                }
-                fitted.push(device);
-            }
-            (None, Some(file)) => {
-                return Err(Usage::error(
-                    format!("{} describes no {}", file.display(), device.dev),
-                    "what `dray config list -i` prints on the machine is the description",
-                ));
-            }
-            (None, None) => {
-                eprintln!(
-                    "note: no {} here; the profile's own description counts",
-                    device.dev
-                );
-                fitted.push(device.clone());
-            }
-        }
-    }
-    let findings = findings(&fitted, judge.kernel());
-    if findings.is_empty() {
-        for note in judge.notes(&fitted)? {
-            eprintln!("note: {note}");
-        }
-    }
-    let mut text: String = findings
-        .iter()
-        .map(|finding| format!("{finding}\n"))
-        .collect();
-    let (code, refused) = match findings.len() {
-        0 => (ExitCode::SUCCESS, "nothing".to_owned()),
-        1 => (ExitCode::FAILURE, "1 setting".to_owned()),
-        n => (ExitCode::FAILURE, format!("{n} settings")),
+/// Devices of a file that are left as they are.
+pub(super) fn iaa_notes(profile: &Profile) -> Vec<String> {
+    let note = |name: &String| {
+        format!("{name} is an IAA (analytics accelerator), not a DSA: it is left alone")
     };
-    text.push_str(&format!("{}: {refused} would be refused\n", args.file));
-    print::all(&mut io::stdout().lock(), &text)?;
-    Ok(code)
+    profile.iaa().iter().map(note).collect()
 }

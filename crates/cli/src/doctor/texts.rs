@@ -5,11 +5,12 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use dray_doctor::{Captured, Severity, TextError, Texts, diagnose};
+use dray_doctor::{Captured, Explanation, Severity, TextError, Texts, diagnose};
 
 use super::{Args, Format, width};
 use crate::complain::Usage;
 use crate::print;
+use crate::terminal;
 
 /// Explains the messages of files and of the command line. This machine is not looked at.
 pub(super) fn run(args: &Args, messages: Option<&str>) -> anyhow::Result<ExitCode> {
@@ -28,15 +29,23 @@ pub(super) fn run(args: &Args, messages: Option<&str>) -> anyhow::Result<ExitCod
     }
     let explanation = texts.finish();
     let text = match args.format {
-        Format::Table => dray_doctor::messages(&explanation, width()),
+        Format::Table => {
+            let text = dray_doctor::messages(&explanation, width());
+            terminal::judged(&text, super::verdict)?;
+            return Ok(code(&explanation));
+        }
         Format::Markdown => dray_doctor::messages_markdown(&explanation),
-        Format::Json => serde_json::to_string_pretty(&explanation)? + "\n",
+        Format::Json => print::document(&explanation)?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
-    Ok(match explanation.worst() {
+    Ok(code(&explanation))
+}
+
+fn code(explanation: &Explanation) -> ExitCode {
+    match explanation.worst() {
         Some(Severity::Error | Severity::Warning) => ExitCode::FAILURE,
         _ => ExitCode::SUCCESS,
-    })
+    }
 }
 
 /// A machine, if the file is one that --capture wrote.

@@ -126,7 +126,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         eprintln!("note: {note}");
     }
     let text = match args.format {
-        Format::Table => prediction.table(difference.as_deref()),
+        Format::Table => print::wrapped(&prediction.table(difference.as_deref())),
         Format::Csv => prediction.csv()?,
         Format::Json => prediction.json(difference.as_deref())?,
     };

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use dray_output::Output;
-use dray_pcie::{Topology, built_in, built_in_names};
+use dray_pcie::{LinkId, NodeKind, Topology, built_in, built_in_names};
+use serde_json::{Value, json};
 
 use crate::complain::Usage;
-use crate::print;
+use crate::print::{self, TextOrJson};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,6 +33,9 @@ pub(crate) struct Args {
     /// Print the file of a built-in topology instead.
     #[arg(long)]
     toml: bool,
+    /// How it is printed.
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text, conflicts_with = "toml")]
+    format: TextOrJson,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -55,6 +59,44 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(svg) = svg {
         svg.write(topology.to_svg().as_bytes())?;
     }
-    print::all(out, &topology.to_text())?;
+    let text = match args.format {
+        TextOrJson::Text => print::wrapped(&topology.to_text()),
+        TextOrJson::Json => print::document(&document(&topology))?,
+    };
+    print::all(out, &text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Nodes and links: the graph as it was read, with what the file leaves to the defaults.
+fn document(topology: &Topology) -> Value {
+    let nodes = topology.nodes().iter().map(|node| {
+        let (host, device) = match &node.kind {
+            NodeKind::Socket { host, .. } => (Some(host), None),
+            NodeKind::Endpoint { word, .. } => (None, Some(word)),
+            _ => (None, None),
+        };
+        json!({
+            "name": node.name, "kind": node.kind.word(), "host": host, "device": device,
+            "forward_ns": node.forward_ns,
+        })
+    });
+    let links = topology.links().iter().enumerate().map(|(index, link)| {
+        let id = LinkId(index as u32);
+        let direction = |from| {
+            let mut edges = topology.edges().iter();
+            let edge = edges.find(|edge| edge.link == id && edge.from == from);
+            edge.map(|edge| json!({ "gib_s": edge.capacity_gib_s, "given": edge.capacity_given }))
+        };
+        let [upper, lower] = link.ends;
+        json!({
+            "upper": topology.node(upper).name, "lower": topology.node(lower).name,
+            "generation": link.generation, "width": link.width, "mps_bytes": link.mps,
+            "mrrs_bytes": link.mrrs, "latency_ns": link.latency_ns,
+            "down": direction(upper), "up": direction(lower), "not_read": link.unread,
+        })
+    });
+    json!({
+        "topology": topology.name, "title": topology.title, "source": topology.source,
+        "nodes": nodes.collect::<Vec<_>>(), "links": links.collect::<Vec<_>>(),
+    })
 }

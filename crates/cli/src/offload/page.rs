@@ -42,7 +42,7 @@ pub(super) fn html(found: &SurveyResult) -> Result<String, ReportError> {
     Ok(alone(&report.to_html()?))
 }
 
-/// The page without links to files beside it: it is the only file, and `--stats=json` has the data.
+/// The page without links to files beside it: it is the only file, and `--stats-file` has the data.
 fn alone(html: &str) -> String {
     let links = [
         ("<figcaption>", "</figcaption>"),

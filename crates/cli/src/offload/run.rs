@@ -7,10 +7,12 @@ use dray::hw::{HwError, HwMover, HwOptions, QueueInfo};
 use dray_offload::launch::{Launch, launch};
 use dray_offload::settings::{self, Settings};
 use dray_offload::{queues, table};
+use dray_output::Output;
 use dray_run::Ending;
 
-use super::{Args, Call, Faults, Format, Mover, Numa, Switch, Wait, json, program, survey};
+use super::{Args, Call, Faults, Mover, Numa, Switch, Wait, json, program, survey};
 use crate::complain::Usage;
+use crate::print;
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Some(name) = args.program.first() else {
@@ -34,6 +36,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     program::check(name)?;
     let mover = mover(args.mover, &settings)?;
     variables.push((settings::MOVER, mover.name().into()));
+    let stats_file = args.stats_file.as_deref();
+    let stats_file = stats_file.map(Output::prepare).transpose()?;
     let directory = tempfile::Builder::new().prefix("dray-offload-").tempdir()?;
     let ended = launch(&Launch {
         directory: directory.path(),
@@ -43,11 +47,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     })?;
     let snapshot = ended.stats.snapshot();
     drop(directory);
-    match args.stats {
-        Some(Format::Json) => eprintln!("{}", json::histogram(&snapshot, mover)),
-        Some(Format::Table) => eprint!("dray offload: {}", table::render(&snapshot)),
-        None if args.quiet => {}
-        None => eprintln!("dray offload: {}", table::summary(&snapshot)),
+    if args.stats {
+        eprint!("dray offload: {}", table::render(&snapshot));
+    } else if !args.quiet && stats_file.is_none() {
+        eprintln!("dray offload: {}", table::summary(&snapshot));
+    }
+    if let Some(file) = stats_file {
+        let document = print::document(&json::histogram(&snapshot, mover))?;
+        file.write(document.as_bytes())?;
     }
     match ended.signal {
         Some(signal) => Ending::Signalled(signal).pass_on(),

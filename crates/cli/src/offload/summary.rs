@@ -176,7 +176,7 @@ pub(super) fn text(found: &SurveyResult) -> String {
     if let Some(more) = found.sites.len().checked_sub(SITES_SHOWN + 1) {
         let _ = writeln!(
             text,
-            "and {} call sites more: --stats=json lists them all",
+            "and {} call sites more: --stats-file FILE lists them all",
             more + 1
         );
     }
@@ -227,7 +227,6 @@ pub(super) fn json(found: &SurveyResult) -> serde_json::Value {
         })
     });
     serde_json::json!({
-        "schema": print::SCHEMA,
         "answer": verdict(found)[0],
         "command": found.command,
         "platform": found.platform,

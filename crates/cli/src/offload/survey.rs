@@ -10,13 +10,15 @@ use dray_offload::calls::Call;
 use dray_offload::launch::{Launch, launch};
 use dray_offload::settings;
 use dray_offload::survey::{Alignment, Survey, SurveyFile};
+use dray_output::Output;
 use dray_platform::PlatformFile;
 use dray_run::Ending;
 
 use super::saving::{Buffers, CallTimes, Estimator, Ranged, SIZES};
 use super::site_names::SiteNames;
-use super::{Args, Format, page, summary};
+use super::{Args, page, summary};
 use crate::configured::{self, Configured};
+use crate::print;
 
 /// Calls of one function and size.
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,6 +112,8 @@ pub(super) fn run(args: &Args, library: &[u8]) -> anyhow::Result<ExitCode> {
     let chosen = configured::profile(args.config.as_deref(), "1e1w-d");
     let Configured { profile, name } = chosen.map_err(FiguresError::from)?;
     Used::of(&profile)?;
+    let stats_file = args.stats_file.as_deref();
+    let stats_file = stats_file.map(Output::prepare).transpose()?;
     let directory = tempfile::Builder::new().prefix("dray-offload-").tempdir()?;
     let path = directory.path().join("survey");
     let file = SurveyFile::create(&path)?;
@@ -171,9 +175,11 @@ pub(super) fn run(args: &Args, library: &[u8]) -> anyhow::Result<ExitCode> {
         dray_output::write(path, page::html(&found)?.as_bytes())?;
         eprintln!("dray offload: the report is {}", path.display());
     }
-    match args.stats {
-        Some(Format::Json) => eprintln!("{}", summary::json(&found)),
-        _ => eprint!("{}", summary::text(&found)),
+    if args.stats || stats_file.is_none() {
+        eprint!("{}", summary::text(&found));
+    }
+    if let Some(file) = stats_file {
+        file.write(print::document(&summary::json(&found))?.as_bytes())?;
     }
     match ended.signal {
         Some(signal) => Ending::Signalled(signal).pass_on(),

@@ -13,10 +13,9 @@ use dray_tier::bench::{self, Case, Cost, Frames, Running};
 use dray_tier::size::{Size, machine};
 
 use super::Policy;
-use super::status::Format;
 use super::table::bytes_text;
 use crate::complain::Usage;
-use crate::print;
+use crate::print::{self, TextOrJson};
 
 /// Batches of base pages whose cost is measured.
 const BATCHES: [u64; 7] = [1, 8, 32, 34, 64, 128, 512];
@@ -60,8 +59,8 @@ pub(super) struct Args {
     #[arg(value_name = "PROGRAM", last = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
     /// How to print.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    format: TextOrJson,
 }
 
 /// What can be measured.
@@ -139,14 +138,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let lost: u64 = runs.iter().map(|run| run.lost).sum();
     let mut text = String::new();
     match args.format {
-        Format::Json => {
+        TextOrJson::Json => {
             let all = serde_json::json!({
                 "mechanism": costs, "frames": frames, "compaction": compaction, "workloads": runs,
                 "programs": programs.iter().map(program::Program::json).collect::<Result<Vec<_>, _>>()?,
             });
             text = print::document(&all)?;
         }
-        Format::Table => {
+        TextOrJson::Text => {
             print_costs(&mut text, &costs)?;
             print_frames(&mut text, &frames)?;
             if let Some(compaction) = compaction {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use dray_output::Output;
 use dray_tier::kernel::RemoteProcess;
 use dray_tier::launch::Hosted;
 use dray_tier::session::Setup;
@@ -40,6 +41,8 @@ pub(super) fn run(args: &Session, setup: &Setup, pid: i32) -> anyhow::Result<Exi
             "pgrep -a NAME names processes by number",
         ));
     }
+    let stats_file = args.stats_file.as_deref();
+    let stats_file = stats_file.map(Output::prepare).transpose()?;
     let hosted = Hosted::new(setup, &knobs(args, setup)?)?;
     let session = hosted.session;
     let mut remote = RemoteProcess::new(pid, [fast, slow], session, Path::new(DIRECTORY))?;
@@ -57,8 +60,11 @@ pub(super) fn run(args: &Session, setup: &Setup, pid: i32) -> anyhow::Result<Exi
     // DAMON is given back.
     drop(remote);
     let snapshot = snapshot(&session);
-    if let Some(format) = args.stats {
-        eprint!("{}", table::print(&snapshot, format)?);
+    if args.stats {
+        eprint!("{}", table::table(&snapshot)?);
+    }
+    if let Some(file) = stats_file {
+        file.write(print::document(&snapshot)?.as_bytes())?;
     }
     let [demoted, promoted] = ["demoted_pages", "promoted_pages"].map(|name| snapshot.value(name));
     let text = format!(

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use dray_interpose::program::{Obstacle, PreloadSupport, kind};
+use dray_output::Output;
 use dray_run::Ending;
 use dray_tier::launch::{Launch, launch};
 use dray_tier::session::{HW, ProcessState, Setup, VIRTUAL};
@@ -16,9 +17,9 @@ use dray_tier::sys::references::can_be_checked;
 use dray_tier::tracking::Choice;
 use dray_tier::{Engine, Release, TierError};
 
-use super::status::Format;
 use super::{Mover, Order, Policy, Reused, Session, Tracking, remote, table};
 use crate::complain::Usage;
+use crate::print;
 
 pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
     let setup = setup(args)?;
@@ -49,15 +50,21 @@ pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
         program: args.program.clone(),
         library,
     };
-    if args.stats != Some(Format::Json) {
+    let stats_file = args.stats_file.as_deref();
+    let stats_file = stats_file.map(Output::prepare).transpose()?;
+    if args.speaks() {
         eprint!("{}", conditions(&setup, opened.sees_forks()));
     }
     drop(opened);
     let ended = launch(&launch_it)?;
     let snapshot = dray_tier::stats::snapshot(&ended.session);
-    match args.stats {
-        Some(format) => eprint!("{}", table::print(&snapshot, format)?),
-        None => eprint!("{}{}", notes(&snapshot), table::untiered(&snapshot)),
+    if args.stats {
+        eprint!("{}", table::table(&snapshot)?);
+    } else if args.speaks() {
+        eprint!("{}{}", notes(&snapshot), table::untiered(&snapshot));
+    }
+    if let Some(file) = stats_file {
+        file.write(print::document(&snapshot)?.as_bytes())?;
     }
     match (ended.code, ended.signal) {
         (_, Some(signal)) => Ending::Signalled(signal).pass_on(),
@@ -203,7 +210,7 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
 pub(super) fn knobs(args: &Session, setup: &Setup) -> anyhow::Result<Vec<String>> {
     let mut knobs: Vec<String> = Vec::new();
     knobs.extend(args.overhead.map(|percent| format!("overhead={percent}")));
-    if args.stats.is_some() {
+    if args.wants_stats() {
         knobs.push("timer=1".to_owned());
     }
     knobs.extend(args.knob.iter().cloned());

@@ -4,22 +4,12 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use dray_tier::Session;
 use dray_tier::launch::sessions;
 
 use super::table;
 use crate::complain::Usage;
-use crate::print;
-
-/// How to print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Format {
-    /// For people.
-    Table,
-    /// For programs.
-    Json,
-}
+use crate::print::{self, TextOrJson};
 
 /// Arguments of `dray tier status`.
 #[derive(Debug, clap::Args)]
@@ -27,8 +17,8 @@ pub(super) struct Args {
     #[command(flatten)]
     which: Which,
     /// How to print.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    format: TextOrJson,
     /// Print once, also on a terminal.
     #[arg(long)]
     once: bool,
@@ -74,7 +64,7 @@ impl Which {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let session = args.which.open()?;
-    let live = std::io::stdout().is_terminal() && !args.once && args.format == Format::Table;
+    let live = std::io::stdout().is_terminal() && !args.once && args.format == TextOrJson::Text;
     loop {
         let text = table::print(&dray_tier::stats::snapshot(&session), args.format)?;
         let out = &mut std::io::stdout().lock();

@@ -4,15 +4,18 @@ use std::fmt::Write;
 
 use dray_tier::stats::{ProcessSnapshot, Snapshot, TimerSnapshot};
 
-use crate::print;
-
-use super::status::Format;
+use crate::print::{self, TextOrJson};
 
 /// As a table, or as JSON.
-pub(super) fn print(snapshot: &Snapshot, format: Format) -> anyhow::Result<String> {
-    if format == Format::Json {
-        return Ok(print::document(snapshot)?);
-    }
+pub(super) fn print(snapshot: &Snapshot, format: TextOrJson) -> anyhow::Result<String> {
+    Ok(match format {
+        TextOrJson::Text => table(snapshot)?,
+        TextOrJson::Json => print::document(snapshot)?,
+    })
+}
+
+/// As a table.
+pub(super) fn table(snapshot: &Snapshot) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "the rest".to_owned(), bytes_text);
     writeln!(

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use dray_tier::watch::{Histograms, Trace};
 
-use super::status::Format;
 use crate::complain::Usage;
-use crate::print;
+use crate::print::{self, TextOrJson};
 
 /// Arguments of `dray tier watch`.
 #[derive(Debug, clap::Args)]
@@ -19,8 +18,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     time: u64,
     /// How to print.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
+    format: TextOrJson,
     /// Where the trace file system is; without it, where it usually is.
     #[arg(long, value_name = "DIRECTORY")]
     tracefs: Option<PathBuf>,
@@ -58,8 +57,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(histograms: &Histograms, format: Format) -> anyhow::Result<()> {
-    if format == Format::Json {
+fn show(histograms: &Histograms, format: TextOrJson) -> anyhow::Result<()> {
+    if format == TextOrJson::Json {
         let calls: Vec<_> = histograms
             .calls
             .iter()

@@ -1,10 +1,10 @@
 //! Counters for people.
 
-use comfy_table::Table;
 use dray_vhost::forward::{QueueReport, Report};
 use dray_vhost::queue::{Drops, QueueStats};
 
 use crate::print::{plain, right};
+use crate::terminal::Columns;
 
 const HEAD: [&str; 10] = [
     "port",
@@ -114,7 +114,7 @@ fn rows<const N: usize>(
     report: &Report,
     head: [&str; N],
     counts: impl Fn(&QueueStats) -> Option<Vec<u64>>,
-) -> Option<Table> {
+) -> Option<Columns> {
     let mut table = plain(["port", "queue"].into_iter().chain(head));
     for port in &report.ports {
         for queue in &port.queues {

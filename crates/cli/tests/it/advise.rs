@@ -71,7 +71,7 @@ fn json_and_csv_have_the_case_the_rates_and_the_break_even() {
     let args = ["--op", "fill", "--size", "16k", "--depth", "8"];
     let (_, json, _) = advise(&[&args[..], &["--format", "json"]].concat());
     let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert_eq!(value["case"]["size"], 16384);
+    assert_eq!(value["case"]["size_bytes"], 16384);
     let metric = |side: &str| value[side]["metrics"]["throughput_gbps"].as_f64();
     assert!(metric("dsa") > metric("core"), "{json}");
     let from = value["break_even_bytes"].as_u64().expect("a size");

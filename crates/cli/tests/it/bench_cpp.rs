@@ -83,7 +83,7 @@ fn every_cpp_operation_is_measured_on_the_core() {
         .expect("what was measured");
     let at = prefix().join("lib").display().to_string();
     assert!(
-        library.contains("libdray 0.1.0") && library.contains(&at),
+        library.contains(concat!("libdray ", env!("CARGO_PKG_VERSION"))) && library.contains(&at),
         "{library}"
     );
     assert!(String::from_utf8_lossy(&output.stderr).contains(library));
@@ -174,7 +174,10 @@ fn without_the_cpp_library_bench_names_what_is_missing() {
     let (said, output) = bench("copy/api:cpp/", Some("false"));
     assert!(!output.status.success());
     assert!(
-        said.contains("false cannot compile the loop against libdray 0.1.0"),
+        said.contains(concat!(
+            "false cannot compile the loop against libdray ",
+            env!("CARGO_PKG_VERSION")
+        )),
         "{said}"
     );
 }

@@ -32,12 +32,15 @@ fn bench(directory: &Path, name: &str, wait: &str) -> String {
 fn names_of_cases_are_no_commands() {
     let directory = tempfile::tempdir().unwrap();
     let path = bench(directory.path(), "old.json", "poll");
-    let text = fs::read_to_string(&path).unwrap();
-    let spoiled = text.replace("copy/api", "\\u001b]0;copy\\u0007/api");
-    assert_ne!(text, spoiled);
-    fs::write(&path, spoiled).unwrap();
+    let other = bench(directory.path(), "new.json", "umwait");
+    for path in [&path, &other] {
+        let text = fs::read_to_string(path).unwrap();
+        let spoiled = text.replace("copy/api", "\\u001b]0;copy\\u0007/api");
+        assert_ne!(text, spoiled);
+        fs::write(path, spoiled).unwrap();
+    }
     for format in ["table", "json", "csv"] {
-        let output = dray(&["compare", &path, &path, "--format", format]);
+        let output = dray(&["compare", &path, &other, "--format", format]);
         let shown = String::from_utf8(output.stdout).unwrap();
         assert!(shown.contains("u001b]0;copy"), "{shown}");
         assert!(!shown.contains(['\x1b', '\x07']), "{format}: {shown:?}");
@@ -58,11 +61,28 @@ fn a_slowdown_beyond_fail_over_fails_and_is_drawn() {
     let output = dray(&["compare", &old, &new, "--svg", svg.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0));
     let table = String::from_utf8(output.stdout).unwrap();
-    // A heading, a row for each case, and the summary after an empty line.
-    assert_eq!(table.lines().count(), 7, "{table}");
+    let answer = "4 cases: 4 slower, 0 faster, 0 the same; new time by old time 1.0057 (geometric mean), from 1.0000";
+    assert!(table.starts_with(answer), "{table}");
+    // What all names have is said once, and only what has changed is listed.
+    let cases = table
+        .lines()
+        .filter(|line| line.starts_with(" copy/"))
+        .collect::<Vec<_>>();
     assert!(
-        table.contains("geometric mean 1.0057; best 1.0000"),
+        cases
+            .iter()
+            .all(|line| line.ends_with("slower ") && !line.contains("path:dsa")),
         "{table}"
+    );
+    assert_eq!(cases.len(), 4, "{table}");
+    assert!(
+        table.contains("Each case: api:rust/path:dsa/qsize:16/"),
+        "{table}"
+    );
+    let same = String::from_utf8(dray(&["compare", &old, &old]).stdout).unwrap();
+    assert!(
+        same.starts_with("4 cases: none changed; ") && same.lines().count() == 1,
+        "{same}"
     );
     assert!(fs::read_to_string(svg).unwrap().contains("</svg>"));
     let code = |a: &str, b: &str| {
@@ -115,7 +135,10 @@ fn logs_and_json_of_micros_are_compared() {
         "{warnings}"
     );
     let table = String::from_utf8(output.stdout).unwrap();
-    let head = table.lines().next().unwrap();
+    let head = table
+        .lines()
+        .find(|line| line.starts_with(" case"))
+        .unwrap();
     assert!(
         head.contains("old ns, measured") && head.contains("new ns, modelled"),
         "{table}"

@@ -109,7 +109,7 @@ fn a_message_is_explained_without_judging_this_machine() {
     let (unknown, code) = explain(&["--message", "no such message"]);
     assert_eq!(code, 0);
     assert!(
-        unknown.contains("1 line is about DSA not known"),
+        unknown.contains("1 line about a DSA is not known"),
         "{unknown}"
     );
     assert_eq!(explain(&["--here"]).1, 2);

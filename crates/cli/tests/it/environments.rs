@@ -232,3 +232,43 @@ fn a_static_program_without_namespaces_is_red_with_a_reason() {
         "{said}"
     );
 }
+
+/// Go has no C library, and starts threads before it opens anything.
+#[test]
+fn a_go_program_has_its_first_descriptor() {
+    if !rustix::process::geteuid().is_root() {
+        dray_skip::skip("environments are made by root");
+        return;
+    }
+    let place = Place::new();
+    for name in ["copy.go", "movdir64b_amd64.s"] {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/environments/");
+        fs::copy(format!("{source}{name}"), place.path(name)).expect("a copy");
+    }
+    for (name, mode) in [("go-static", "exe"), ("go-pie", "pie")] {
+        let mut go = Command::new("go");
+        go.args(["build", "-buildmode", mode, "-o", name])
+            .current_dir(&place.0);
+        go.envs([
+            ("GO111MODULE", "off"),
+            ("CGO_ENABLED", "0"),
+            ("GOTOOLCHAIN", "local"),
+        ]);
+        go.env("GOCACHE", place.path("cache"))
+            .env("GOPATH", place.path("go"));
+        let Ok(built) = go.output() else {
+            dray_skip::skip("Go is not installed");
+            return;
+        };
+        let errors = String::from_utf8_lossy(&built.stderr);
+        assert!(built.status.success(), "{errors}");
+        for line in ["exec RUN".to_owned(), format!("exec {AS_NOBODY} RUN")] {
+            let output = place.run(&line, name);
+            let copied = output.stdout == b"status 1, copied\n" && output.status.success();
+            let said = String::from_utf8_lossy(&output.stderr);
+            let noted = said.is_empty()
+                || said.contains("it runs under the supervisor") && said.lines().count() == 1;
+            assert!(copied && noted, "{name}, {line}: {output:?}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Output};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -42,6 +42,13 @@ fn every_link_of_a_page_leads_to_a_file() {
             let file = link.split('#').next().unwrap_or_default();
             let target = Path::new(ROOT).join(directory).join(file);
             assert!(target.exists(), "{}: {link}", page.display());
+            // The guide is read without the rest, too.
+            let up = Path::new(file)
+                .components()
+                .filter(|part| *part == Component::ParentDir)
+                .count();
+            let leaves = page.starts_with("docs") && up >= page.components().count() - 1;
+            assert!(!leaves, "{}: {link} leads out of the guide", page.display());
         }
     }
 }
@@ -140,14 +147,16 @@ fn five_lines(directory: &Path, line: &str) -> String {
     lines.join("\n")
 }
 
-/// The command beside a question in what `dray` alone prints.
+/// The command below a question in what `dray` alone prints.
 fn command_for(directory: &Path, question: &str) -> String {
     let output = shell(directory, "dray");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let line = text.lines().find(|line| line.contains(question));
-    let line = line.unwrap_or_else(|| panic!("{question}: {text}"));
-    let at = line.find(" dray ").expect("a command");
-    line[at + 1..].to_owned()
+    let mut lines = text
+        .lines()
+        .skip_while(|line| !line.contains(question))
+        .skip(1);
+    let line = lines.next().unwrap_or_else(|| panic!("{question}: {text}"));
+    line.trim().to_owned()
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn the_figures_are_listed() {
     ));
     let json = output(dir.path(), "figures --list --format json");
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json[1]["figure"], "fig3");
+    assert_eq!(json["figures"][1]["figure"], "fig3");
 }
 
 #[test]

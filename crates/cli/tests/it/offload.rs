@@ -43,7 +43,7 @@ fn arguments(way: &str, more: &str) -> Vec<String> {
 
 fn json(stderr: &[u8]) -> Value {
     let text = String::from_utf8_lossy(stderr);
-    let at = text.find("{\"").unwrap_or_else(|| panic!("{text}"));
+    let at = text.find("{\n").unwrap_or_else(|| panic!("{text}"));
     serde_json::from_str(&text[at..]).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -90,7 +90,7 @@ fn every_offloaded_call_has_the_result_of_the_c_library() {
             let output = assert_cmd::Command::new(binary())
                 .current_dir(dir.path())
                 .args(arguments(way, more))
-                .args(["--stats=json", "--"])
+                .args(["--stats-file=/dev/stderr", "--"])
                 .arg(&program)
                 .assert()
                 .success()
@@ -134,7 +134,7 @@ fn fortified_calls_are_offloaded_and_still_checked() {
             let mut command = assert_cmd::Command::new(binary());
             command
                 .current_dir(dir.path())
-                .args(arguments(way, "--adapt off --stats=json --"))
+                .args(arguments(way, "--adapt off --stats-file=/dev/stderr --"))
                 .arg(&program);
             command
         };
@@ -158,7 +158,7 @@ fn threads_share_a_dedicated_queue() {
     let way = "run --profile 1e1w-d -- DRAY offload --mover hw";
     let output = assert_cmd::Command::new(binary())
         .current_dir(dir.path())
-        .args(arguments(way, "--adapt off --stats=json --"))
+        .args(arguments(way, "--adapt off --stats-file=/dev/stderr --"))
         .arg(&program)
         .args(["16", "50"])
         .assert()
@@ -186,7 +186,7 @@ fn held(what: &str) -> Option<std::process::Output> {
     let output = assert_cmd::Command::new(binary())
         .args(arguments(
             HELD,
-            "--adapt off --deadline 0.2 --stats=json --",
+            "--adapt off --deadline 0.2 --stats-file=/dev/stderr --",
         ))
         .arg(program)
         .arg(what)
@@ -229,7 +229,7 @@ fn redis(way: &str, values: &str, bytes: &str) -> (String, Vec<u8>) {
     command.arg(format!("{HERE}/redis.py"));
     command.arg(dir.path()).args([values, bytes]);
     if !way.is_empty() {
-        let more = "--adapt off --core-fraction 0 --stats=json --";
+        let more = "--adapt off --core-fraction 0 --stats-file=/dev/stderr --";
         command.arg(binary()).args(arguments(way, more));
     }
     let output = command.output().expect("python3 runs");
@@ -276,7 +276,7 @@ fn sqlite_keeps_its_table_under_offload() {
             .current_dir(dir.path())
             .args(arguments(
                 way,
-                "--min-bytes 4k --stats=json -- /usr/bin/sqlite3",
+                "--min-bytes 4k --stats-file=/dev/stderr -- /usr/bin/sqlite3",
             ))
             .args(["file.db", sql])
             .assert()
@@ -293,7 +293,7 @@ fn sqlite_keeps_its_table_under_offload() {
 fn cpython_passes_its_own_tests() {
     for (way, executor) in WAYS {
         let dir = directory();
-        let more = "--min-bytes 4k --stats=json -- /usr/bin/python3.11 -m test -j1";
+        let more = "--min-bytes 4k --stats-file=/dev/stderr -- /usr/bin/python3.11 -m test -j1";
         let output = assert_cmd::Command::new(binary())
             .current_dir(dir.path())
             .env("TMPDIR", dir.path())
@@ -377,11 +377,42 @@ fn stderr_and_statistics_name_the_executor() {
     assert!(stderr.contains("hint:"), "{stderr}");
 }
 
+/// With a file alone nothing is printed, and a descriptor of the caller is a file.
+#[test]
+fn the_program_s_streams_are_its_own_when_statistics_go_to_a_file() {
+    let dir = directory();
+    for way in [
+        "offload --mover virtual",
+        "offload --survey",
+        "tier --fast 16M",
+    ] {
+        let script = format!(
+            "exec 3>stats; exec \"$0\" {way} --stats-file /dev/fd/3 -- sh -c 'echo out; echo err >&2'"
+        );
+        assert_cmd::Command::new("sh")
+            .current_dir(dir.path())
+            .args(["-c", &script])
+            .arg(binary())
+            .assert()
+            .success()
+            .stdout("out\n")
+            .stderr("err\n");
+        let stats = fs::read(dir.path().join("stats")).expect("a file");
+        let stats: Value = serde_json::from_slice(&stats).expect("JSON alone");
+        assert_eq!(stats["schema"], 1, "{way}");
+        let former = format!("{way} --stats=json -- true");
+        let output = dray(dir.path(), &former).assert().code(2);
+        let said = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+        assert!(said.contains("hint: --stats-file FILE"), "{said}");
+    }
+}
+
 #[test]
 fn variables_of_dto_apply_and_options_override_them() {
     let dir = directory();
     let stats = |options: &str| {
-        let arguments = format!("offload --mover virtual --stats=json {options} -- /bin/true");
+        let arguments =
+            format!("offload --mover virtual --stats-file=/dev/stderr {options} -- /bin/true");
         let output = dray(dir.path(), &arguments)
             .env("DTO_MIN_BYTES", "8192")
             .env("DTO_CPU_SIZE_FRACTION", "0.25")

@@ -45,7 +45,8 @@ fn script_by(session: &[&str], arguments: &str) -> serde_json::Value {
     let dir = directory();
     let script = dir.path().join("script.py");
     fs::write(&script, PYTHON).expect("a file");
-    let tier = format!("tier --fast 16M --knob interval_ms=5 --stats=json {arguments} --");
+    let tier =
+        format!("tier --fast 16M --knob interval_ms=5 --stats-file=/dev/stderr {arguments} --");
     let output = dray(dir.path(), "")
         .args(session)
         .args(tier.split_whitespace())
@@ -236,7 +237,7 @@ fn redis(values: u32, command: &[&str]) -> (String, Vec<u8>) {
 /// `dray tier` with pages that move all the time.
 fn rotating(arguments: &str) -> Vec<String> {
     let tier = format!(
-        "tier {arguments} --policy rotate --knob promote_rate_limit_MBps=1000 --stats=json --"
+        "tier {arguments} --policy rotate --knob promote_rate_limit_MBps=1000 --stats-file=/dev/stderr --"
     );
     let dray = env!("CARGO_BIN_EXE_dray");
     std::iter::once(dray)

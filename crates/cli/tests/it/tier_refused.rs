@@ -129,9 +129,12 @@ fn conditions_are_said_before_the_program_starts() {
         }
     }
     let dir = directory();
-    let quiet = dray(dir.path(), "tier --fast 1G --stats=json -- true")
-        .assert()
-        .success();
+    let quiet = dray(
+        dir.path(),
+        "tier --fast 1G --stats-file=/dev/stderr -- true",
+    )
+    .assert()
+    .success();
     assert!(quiet.get_output().stderr.starts_with(b"{"));
 }
 

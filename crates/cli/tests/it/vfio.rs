@@ -11,6 +11,8 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::schemas::misfits;
+
 fn dray() -> Command {
     Command::new(env!("CARGO_BIN_EXE_dray"))
 }
@@ -57,8 +59,11 @@ fn a_client_is_answered_and_sigterm_ends_the_server() {
     kill_process(pid, Signal::TERM).unwrap();
     assert!(server.wait().unwrap().success());
     assert!(!socket.exists());
-    let counts = std::fs::read_to_string(counts).unwrap();
-    assert!(counts.contains("\"messages\": 1"), "{counts}");
+    let text = std::fs::read_to_string(&counts).unwrap();
+    assert!(text.contains("\"messages\": 1"), "{text}");
+    if let Some(wrong) = misfits(&[("vfio-counts", counts)]) {
+        assert!(wrong.is_empty(), "{wrong}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{directory, dray};
+use crate::schemas::misfits;
 
 #[test]
 fn bad_options_are_refused_with_exit_code_2() {
@@ -198,6 +199,9 @@ fn packets_come_back(port: &str, options: &str, device: &str) {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert!(switch.0.wait().unwrap().success(), "ctrl-C");
     drop(testpmd);
+    if let Some(wrong) = misfits(&[("vhost", stats.clone())]) {
+        assert!(wrong.is_empty(), "{wrong}");
+    }
     let written = counters(&stats).unwrap();
     assert!(packets(&written).iter().all(|count| *count > FLOWS));
     assert_eq!(written["memory_faults"], 0);

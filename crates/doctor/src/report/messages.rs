@@ -47,9 +47,12 @@ fn head(explanation: &Explanation) -> Vec<String> {
         (true, 0) if about == 0 => format!(
             "Nothing about a DSA is in {within}. Is it the whole log? `sudo dmesg`, or `journalctl -k -b`, has the driver's messages."
         ),
-        (true, 0) => format!("Nothing is wrong in {within}: {about} lines about DSA, all usual."),
+        (true, 0) => format!(
+            "Nothing is wrong in {within}: {}, all usual.",
+            about_a_dsa(about)
+        ),
         (true, unknown) => format!(
-            "No problem that is known is in {within}; {} about DSA not known.",
+            "No problem that is known is in {within}; {} not known.",
             are(unknown)
         ),
     }];
@@ -91,11 +94,19 @@ fn head(explanation: &Explanation) -> Vec<String> {
     head
 }
 
-fn are(lines: u64) -> String {
+fn about_a_dsa(lines: u64) -> String {
     match lines {
-        1 => "1 line is".to_owned(),
-        _ => format!("{lines} lines are"),
+        1 => "1 line about a DSA".to_owned(),
+        _ => format!("{lines} lines about a DSA"),
     }
+}
+
+fn are(lines: u64) -> String {
+    format!(
+        "{} {}",
+        about_a_dsa(lines),
+        if lines == 1 { "is" } else { "are" }
+    )
 }
 
 fn describe(out: &mut Paragraphs, number: usize, finding: &Explained, explanation: &Explanation) {
@@ -168,11 +179,7 @@ fn tail(out: &mut Paragraphs, explanation: &Explanation) {
         } else {
             ""
         };
-        out.add(
-            "",
-            "",
-            &format!("{} about DSA not known{more}:", are(unknown.count)),
-        );
+        out.add("", "", &format!("{} not known{more}:", are(unknown.count)));
         for (number, line) in &unknown.lines {
             out.add("  ", "    ", &format!("line {number}: {line}"));
         }

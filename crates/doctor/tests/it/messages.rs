@@ -27,7 +27,7 @@ const SOURCES: [(&str, &str, usize); 15] = [
     (
         "accel-config",
         include_str!("../messages/accel-config.txt"),
-        204,
+        205,
     ),
     (
         "accel-config, tests",

@@ -176,7 +176,10 @@ fn unknown_lines_about_a_dsa_are_counted_and_shown() {
     assert_eq!(explanation.unknown.count, 2);
     assert_eq!(explanation.unknown.lines.len(), 1);
     let shown = messages(&explanation, 80);
-    assert!(shown.contains("2 lines are about DSA not known"), "{shown}");
+    assert!(
+        shown.contains("2 lines about a DSA are not known"),
+        "{shown}"
+    );
 }
 
 #[test]

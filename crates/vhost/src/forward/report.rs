@@ -30,6 +30,7 @@ pub struct QueueReport {
     /// Time stamp counter ticks per packet, in calls that moved one.
     pub cycles_per_packet: Option<f64>,
     /// Share of calls that moved none.
+    #[serde(rename = "empty_polls_share")]
     pub empty_polls: Option<f64>,
     /// Its counters.
     #[serde(flatten)]
@@ -73,6 +74,7 @@ pub struct ChannelReport {
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Seconds since it began.
+    #[serde(rename = "elapsed_s")]
     pub seconds: f64,
     /// Packets taken from ports.
     pub packets_switched: u64,

@@ -2,18 +2,16 @@
 
 use std::fs;
 
-use serde_json::Value;
-
-use super::{compiled, number, refused};
+use super::{compiled, json, number, refused};
 use crate::common::{directory, dray};
 
 #[test]
 fn a_survey_counts_calls_by_site_and_estimates_savings() {
     let dir = directory();
     compiled(&dir, "surveyed", &["-O1"]);
-    let survey = "offload --survey --report survey.html --stats=json -- ./surveyed";
+    let survey = "offload --survey --report survey.html --stats-file=/dev/stderr -- ./surveyed";
     let output = dray(dir.path(), survey).assert().success();
-    let found = json_lines(&output.get_output().stderr);
+    let found = json(&output.get_output().stderr);
     let sites = found["sites"].as_array().expect("a list");
     let site = |function: &str| {
         let name = format!("surveyed!{function}+");
@@ -65,13 +63,6 @@ fn a_survey_counts_calls_by_site_and_estimates_savings() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-}
-
-/// The last line is the document.
-fn json_lines(stderr: &[u8]) -> Value {
-    let text = String::from_utf8_lossy(stderr);
-    let last = text.lines().last().unwrap_or_default();
-    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 #[test]
