@@ -57,6 +57,12 @@ pub enum AttestError {
         /// How long was tried.
         seconds: u64,
     },
+    /// Samples cannot be kept.
+    #[error("there is no room for samples in the directory for temporary files")]
+    Samples {
+        /// The system's error.
+        source: io::Error,
+    },
     /// Points cannot be measured or modelled.
     #[error(transparent)]
     Figures(Box<FiguresError>),

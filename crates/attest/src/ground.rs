@@ -75,8 +75,8 @@ impl Area {
     pub(crate) fn record(&self, address: u64) -> CompletionRecord {
         let status = self.byte(address).load(Ordering::Acquire);
         let bytes = self.get(address, 32);
-        let mut record: CompletionRecord = zerocopy::FromBytes::read_from_bytes(&bytes[..])
-            .expect("a record has 32 bytes");
+        let mut record: CompletionRecord =
+            zerocopy::FromBytes::read_from_bytes(&bytes[..]).expect("a record has 32 bytes");
         record.status = status;
         record
     }
@@ -162,7 +162,9 @@ impl Ground {
     }
 
     fn addresses(&self, kind: Page) -> impl Iterator<Item = u64> + '_ {
-        let pages = (0..).zip(&self.pages).filter(move |(_, page)| **page == kind);
+        let pages = (0..)
+            .zip(&self.pages)
+            .filter(move |(_, page)| **page == kind);
         pages.map(|(n, _)| self.area.base + n * PAGE)
     }
 
@@ -205,9 +207,10 @@ impl Translation for Space {
             let Some(at) = addr.checked_add(done) else {
                 break;
             };
-            let found = self.ranges.iter().find(|(start, end, page)| {
-                page.allows(access) && (*start..*end).contains(&at)
-            });
+            let found = self
+                .ranges
+                .iter()
+                .find(|(start, end, page)| page.allows(access) && (*start..*end).contains(&at));
             match found {
                 Some((_, end, _)) => done = end - addr,
                 None => break,

@@ -34,7 +34,10 @@ pub(crate) enum Look {
     /// The status of a record in hexadecimal; `none` while it is 0.
     Status(u64),
     /// The record is `whole`, or `torn`: it has its status and not the rest.
-    Record { at: u64, expected: Box<CompletionRecord> },
+    Record {
+        at: u64,
+        expected: Box<CompletionRecord>,
+    },
 }
 
 /// What a case does.
@@ -89,7 +92,10 @@ impl Litmus {
         let forbidden = |outcome: &str| {
             !self.allowed.is_empty() && !self.allowed.iter().any(|allowed| allowed == outcome)
         };
-        let seen = self.seen.iter().map(|(outcome, count)| (outcome.as_str(), *count));
+        let seen = self
+            .seen
+            .iter()
+            .map(|(outcome, count)| (outcome.as_str(), *count));
         seen.filter(move |(outcome, _)| forbidden(outcome))
     }
 }
@@ -186,7 +192,11 @@ pub(crate) fn run(
         case: case.name.clone(),
         section: case.section.to_owned(),
         rule: case.rule.to_owned(),
-        allowed: case.allowed.iter().map(|&outcome| outcome.to_owned()).collect(),
+        allowed: case
+            .allowed
+            .iter()
+            .map(|&outcome| outcome.to_owned())
+            .collect(),
         seen: BTreeMap::new(),
         needs: (case.needs)(target).map(str::to_owned),
     };
@@ -200,7 +210,10 @@ pub(crate) fn run(
     };
     // The drain that empties the queue needs an entry as well.
     if program.submitted.len() >= usize::from(room) {
-        litmus.needs = Some(format!("{} entries of the queue", program.submitted.len() + 1));
+        litmus.needs = Some(format!(
+            "{} entries of the queue",
+            program.submitted.len() + 1
+        ));
         return Ok(litmus);
     }
     for _ in 0..times {

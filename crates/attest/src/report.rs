@@ -12,16 +12,46 @@ use crate::AttestError;
 use crate::ground::Ground;
 use crate::litmus::{self, Litmus, Scene, cases};
 use crate::machine::{Machine, Queue};
+use crate::points::{self, Calibration, Points};
 use crate::rows::{self, Row};
 use crate::target::{Deviation, Target};
 use crate::wait::Board;
+
+/// Bytes of a document at most.
+pub const MAX_BYTES: usize = 1 << 20;
+
+/// Which queue is attested.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// One of this machine: the first that can be used, or the one of this name.
+    Hardware(Option<String>),
+    /// One of a virtual device in this process.
+    Virtual,
+}
+
+impl Source {
+    /// Reads what was asked for: `hw`, `hw:wq0.1` or `virtual`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Source, String> {
+        match text.split_once(':') {
+            None if text == "hw" => Ok(Source::Hardware(None)),
+            None if text == "virtual" => Ok(Source::Virtual),
+            Some(("hw", queue)) if queue.starts_with("wq") && queue.contains('.') => {
+                Ok(Source::Hardware(Some(queue.to_owned())))
+            }
+            _ => Err("hw, hw: and a work queue such as hw:wq0.1, or virtual".to_owned()),
+        }
+    }
+}
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// How often each case of order is run.
     pub litmus_times: usize,
-    /// When no further row or case begins.
+    /// When no further point is measured.
     pub at_most: Duration,
 }
 
@@ -41,6 +71,8 @@ pub enum Step {
     Rules(usize, usize),
     /// Cases of order that were run, and all.
     Litmus(usize, usize),
+    /// Points that were measured, and all.
+    Points(usize, usize),
 }
 
 impl Plan {
@@ -54,6 +86,11 @@ impl Plan {
     /// Cases of order.
     pub fn litmus() -> usize {
         cases().len()
+    }
+
+    /// Points at most.
+    pub const fn points() -> usize {
+        points::most()
     }
 }
 
@@ -72,6 +109,10 @@ pub struct Attest {
     pub rows: Vec<Row>,
     /// Cases of order.
     pub litmus: Vec<Litmus>,
+    /// Points of figures; of a virtual device in the process there are none.
+    pub points: Option<Points>,
+    /// What the points say of the platform's parameters.
+    pub calibration: Option<Calibration>,
     /// How long it took.
     pub took_s: f64,
 }
@@ -79,6 +120,17 @@ pub struct Attest {
 impl Attest {
     /// The value of `document`.
     pub const DOCUMENT: &'static str = "attest";
+
+    /// Whether a row failed or an outcome was forbidden.
+    pub fn deviates(&self) -> bool {
+        self.failed_rows().next().is_some() || self.forbidden().next().is_some()
+    }
+
+    /// Cases of rules that were left out.
+    pub fn left_out(&self) -> usize {
+        let left = self.rows.iter().flat_map(|row| &row.left_out);
+        left.map(|left| left.cases).sum()
+    }
 
     /// Rows of which a case failed.
     pub fn failed_rows(&self) -> impl Iterator<Item = &Row> {
@@ -99,13 +151,24 @@ impl Attest {
 pub fn attest_hardware(
     queue: &QueueInfo,
     plan: Plan,
-    told: &dyn Fn(Step) -> bool,
+    told: &(dyn Fn(Step) -> bool + Sync),
 ) -> Result<Attest, AttestError> {
-    let mut target = Target::hardware(queue)?;
-    let machine = Machine::here(dray::hw::is_virtual());
-    let ground = ground()?;
-    let (scene, board) = (Scene::new()?, Board::new()?);
-    attest(&mut target, machine, &ground, &scene, &board, plan, told)
+    let began = Instant::now();
+    let mut attest = {
+        let mut target = Target::hardware(queue)?;
+        let machine = Machine::here(dray::hw::is_virtual());
+        let ground = ground()?;
+        let (scene, board) = (Scene::new()?, Board::new()?);
+        attest(&mut target, machine, &ground, &scene, &board, plan, told)?
+        // A dedicated queue has one client: it is closed before the points open it.
+    };
+    let until = began + plan.at_most;
+    let told = |n, of| told(Step::Points(n, of));
+    let (points, calibration) = points::measure(&queue.name(), until, &told)?;
+    attest.points = Some(points);
+    attest.calibration = calibration;
+    attest.took_s = began.elapsed().as_secs_f64();
+    Ok(attest)
 }
 
 /// Attests a virtual device in this process.
@@ -162,6 +225,8 @@ fn attest(
         queue: Queue::of(target),
         rows,
         litmus,
+        points: None,
+        calibration: None,
         took_s: began.elapsed().as_secs_f64(),
     })
 }

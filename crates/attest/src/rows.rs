@@ -1,7 +1,9 @@
 //! The table of rules, row by row, on one work queue.
 
 use dray_conformance::Runner;
-use dray_conformance::rules::{Case, Observed, RECORD, Reported, RuleDoor, RuleReport, check_rule, rules};
+use dray_conformance::rules::{
+    Case, Observed, RECORD, Reported, RuleDoor, RuleReport, check_rule, rules,
+};
 use dray_device::{DeviceConfig, WorkQueueMode};
 use dray_spec::{Descriptor, Flags};
 use serde::{Deserialize, Serialize};

@@ -96,9 +96,11 @@ impl Target {
             source: Box::new(source),
         };
         let config = profile.devices().map_err(invalid)?.into_iter().next();
-        let config = config.ok_or_else(|| AttestError::Hardware(dray::hw::HwError::NoQueues {
-            path: queue.path.clone(),
-        }))?;
+        let config = config.ok_or_else(|| {
+            AttestError::Hardware(dray::hw::HwError::NoQueues {
+                path: queue.path.clone(),
+            })
+        })?;
         let portal = RawPortal::open(queue, None)?;
         Ok(Target {
             name,

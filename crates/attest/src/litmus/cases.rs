@@ -29,12 +29,14 @@ pub(crate) fn cases() -> Vec<Case> {
 const DATA: &str = "a record is written after the data of its descriptor";
 const WHOLE: &str = "a status that is not 0 is seen with the rest of the record";
 const FENCE: &str = "a member with a fence begins when all members before it have ended";
-const FAILED: &str = "behind a member that did not succeed, one with a fence and all after it do not run";
+const FAILED: &str =
+    "behind a member that did not succeed, one with a fence and all after it do not run";
 const BATCH: &str = "the record of a batch is written after those of its members";
 const DRAIN: &str = "a drain ends when all descriptors before it have ended";
 const OVERLAP: &str = "a copy to memory that overlaps its source writes the source as it was";
 const FREE: &str = "no order is promised: all that was seen is allowed";
-const ABSENT: &str = "a record that was not requested is written only where the status says that something is wrong";
+const ABSENT: &str =
+    "a record that was not requested is written only where the status says that something is wrong";
 
 /// The queue takes single descriptors of these operations.
 fn case(
@@ -100,33 +102,60 @@ fn new(at: u64, bytes: u32) -> Look {
 fn data_before_record() -> Vec<Case> {
     let mut all = Vec::new();
     for size in SIZES {
-        all.push(case(format!("data before record: copy of {size}"), "3.9", DATA, &["new"], move |s| {
-            let copy = Descriptor::memmove(s.operand(0), s.operand(1), size);
-            written_by(s, copy, size, &[1])
-        }));
-        all.push(case(format!("data before record: fill of {size}"), "3.9", DATA, &["new"], move |s| {
-            let word = [1; 8];
-            let fill = Descriptor::fill(u64::from_le_bytes(word), s.operand(1), size);
-            Program {
-                before: vec![(s.operand(1), zeros(size))],
-                submitted: vec![requested(fill, s.record(0))],
-                watched: Some(s.record(0)),
-                looks: vec![Look::Bytes { at: s.operand(1), expected: vec![1; size as usize] }],
-                ..Program::default()
-            }
-        }));
-        all.push(
-            case(format!("data before record: copy with CRC of {size}"), "3.9", DATA, &["new"], move |s| {
-                let copy = Descriptor::copy_crc(s.operand(0), s.operand(1), size, 0);
+        all.push(case(
+            format!("data before record: copy of {size}"),
+            "3.9",
+            DATA,
+            &["new"],
+            move |s| {
+                let copy = Descriptor::memmove(s.operand(0), s.operand(1), size);
                 written_by(s, copy, size, &[1])
-            })
+            },
+        ));
+        all.push(case(
+            format!("data before record: fill of {size}"),
+            "3.9",
+            DATA,
+            &["new"],
+            move |s| {
+                let word = [1; 8];
+                let fill = Descriptor::fill(u64::from_le_bytes(word), s.operand(1), size);
+                Program {
+                    before: vec![(s.operand(1), zeros(size))],
+                    submitted: vec![requested(fill, s.record(0))],
+                    watched: Some(s.record(0)),
+                    looks: vec![Look::Bytes {
+                        at: s.operand(1),
+                        expected: vec![1; size as usize],
+                    }],
+                    ..Program::default()
+                }
+            },
+        ));
+        all.push(
+            case(
+                format!("data before record: copy with CRC of {size}"),
+                "3.9",
+                DATA,
+                &["new"],
+                move |s| {
+                    let copy = Descriptor::copy_crc(s.operand(0), s.operand(1), size, 0);
+                    written_by(s, copy, size, &[1])
+                },
+            )
             .with_needs(|target| (!target.takes(Opcode::CopyCrc)).then_some("copy with CRC")),
         );
         all.push(
-            case(format!("data before record: dualcast of {size}"), "3.9", DATA, &["new new"], move |s| {
-                let copy = Descriptor::dualcast(s.operand(0), s.operand(1), s.operand(2), size);
-                written_by(s, copy, size, &[1, 2])
-            })
+            case(
+                format!("data before record: dualcast of {size}"),
+                "3.9",
+                DATA,
+                &["new new"],
+                move |s| {
+                    let copy = Descriptor::dualcast(s.operand(0), s.operand(1), s.operand(2), size);
+                    written_by(s, copy, size, &[1, 2])
+                },
+            )
             .with_needs(|target| (!target.takes(Opcode::Dualcast)).then_some("dualcast")),
         );
     }
@@ -155,12 +184,18 @@ fn whole_records() -> Vec<Case> {
     let mut all = Vec::new();
     for size in SIZES {
         all.push(
-            case(format!("whole record: CRC of {size}"), "8.2", WHOLE, &["whole"], move |s| {
-                let bytes = pattern(size);
-                let mut expected = CompletionRecord::with_status(Status::SUCCESS);
-                expected.set_crc32(crc(&bytes));
-                watched(s, Descriptor::crc(s.operand(0), size, 0), bytes, expected)
-            })
+            case(
+                format!("whole record: CRC of {size}"),
+                "8.2",
+                WHOLE,
+                &["whole"],
+                move |s| {
+                    let bytes = pattern(size);
+                    let mut expected = CompletionRecord::with_status(Status::SUCCESS);
+                    expected.set_crc32(crc(&bytes));
+                    watched(s, Descriptor::crc(s.operand(0), size, 0), bytes, expected)
+                },
+            )
             .with_needs(|target| (!target.takes(Opcode::CrcGenerate)).then_some("CRC")),
         );
         all.push(case(
@@ -179,7 +214,10 @@ fn whole_records() -> Vec<Case> {
             },
         ));
     }
-    for case in all.iter_mut().filter(|case| case.name.contains("difference")) {
+    for case in all
+        .iter_mut()
+        .filter(|case| case.name.contains("difference"))
+    {
         case.allowed = vec!["01"];
     }
     all
@@ -214,74 +252,110 @@ fn fences() -> Vec<Case> {
     let mut all = Vec::new();
     for size in SIZES {
         all.push(
-            case(format!("fence: copy behind a copy of {size}"), "3.9", FENCE, &["new new"], move |s| {
-                let first = Descriptor::memmove(s.operand(0), s.operand(1), size);
-                let then = Descriptor::memmove(s.operand(1), s.operand(2), size);
-                Program {
-                    before: vec![
-                        (s.operand(0), pattern(size)),
-                        (s.operand(1), zeros(size)),
-                        (s.operand(2), zeros(size)),
-                    ],
-                    looks: vec![new(s.operand(2), size), new(s.operand(1), size)],
-                    ..batch(s, vec![
-                        requested(first, s.record(1)),
-                        requested(then, s.record(2)).with_flags(Flags::FENCE),
-                    ])
-                }
-            })
+            case(
+                format!("fence: copy behind a copy of {size}"),
+                "3.9",
+                FENCE,
+                &["new new"],
+                move |s| {
+                    let first = Descriptor::memmove(s.operand(0), s.operand(1), size);
+                    let then = Descriptor::memmove(s.operand(1), s.operand(2), size);
+                    Program {
+                        before: vec![
+                            (s.operand(0), pattern(size)),
+                            (s.operand(1), zeros(size)),
+                            (s.operand(2), zeros(size)),
+                        ],
+                        looks: vec![new(s.operand(2), size), new(s.operand(1), size)],
+                        ..batch(
+                            s,
+                            vec![
+                                requested(first, s.record(1)),
+                                requested(then, s.record(2)).with_flags(Flags::FENCE),
+                            ],
+                        )
+                    }
+                },
+            )
             .in_batches(),
         );
         all.push(
-            case(format!("fence: CRC behind a copy of {size}"), "3.9", FENCE, &["whole"], move |s| {
-                let first = Descriptor::memmove(s.operand(0), s.operand(1), size);
-                let then = Descriptor::crc(s.operand(1), size, 0);
-                let mut expected = CompletionRecord::with_status(Status::SUCCESS);
-                expected.set_crc32(crc(&pattern(size)));
-                Program {
-                    before: vec![(s.operand(0), pattern(size)), (s.operand(1), zeros(size))],
-                    looks: vec![Look::Record { at: s.record(2), expected: Box::new(expected) }],
-                    ..batch(s, vec![
-                        requested(first, s.record(1)),
-                        requested(then, s.record(2)).with_flags(Flags::FENCE),
-                    ])
-                }
-            })
+            case(
+                format!("fence: CRC behind a copy of {size}"),
+                "3.9",
+                FENCE,
+                &["whole"],
+                move |s| {
+                    let first = Descriptor::memmove(s.operand(0), s.operand(1), size);
+                    let then = Descriptor::crc(s.operand(1), size, 0);
+                    let mut expected = CompletionRecord::with_status(Status::SUCCESS);
+                    expected.set_crc32(crc(&pattern(size)));
+                    Program {
+                        before: vec![(s.operand(0), pattern(size)), (s.operand(1), zeros(size))],
+                        looks: vec![Look::Record {
+                            at: s.record(2),
+                            expected: Box::new(expected),
+                        }],
+                        ..batch(
+                            s,
+                            vec![
+                                requested(first, s.record(1)),
+                                requested(then, s.record(2)).with_flags(Flags::FENCE),
+                            ],
+                        )
+                    }
+                },
+            )
             .in_batches(),
         );
         all.push(
-            case(format!("fences: three copies in a row of {size}"), "3.9", FENCE, &["new"], move |s| {
-                let link = |n: u64| {
-                    let copy = Descriptor::memmove(s.operand(n), s.operand(n + 1), size);
-                    requested(copy, s.record(n + 1)).with_flags(Flags::FENCE)
-                };
-                Program {
-                    before: vec![
-                        (s.operand(0), pattern(size)),
-                        (s.operand(1), zeros(size)),
-                        (s.operand(2), zeros(size)),
-                        (s.operand(3), zeros(size)),
-                    ],
-                    looks: vec![new(s.operand(3), size)],
-                    ..batch(s, (0..3).map(link).collect())
-                }
-            })
+            case(
+                format!("fences: three copies in a row of {size}"),
+                "3.9",
+                FENCE,
+                &["new"],
+                move |s| {
+                    let link = |n: u64| {
+                        let copy = Descriptor::memmove(s.operand(n), s.operand(n + 1), size);
+                        requested(copy, s.record(n + 1)).with_flags(Flags::FENCE)
+                    };
+                    Program {
+                        before: vec![
+                            (s.operand(0), pattern(size)),
+                            (s.operand(1), zeros(size)),
+                            (s.operand(2), zeros(size)),
+                            (s.operand(3), zeros(size)),
+                        ],
+                        looks: vec![new(s.operand(3), size)],
+                        ..batch(s, (0..3).map(link).collect())
+                    }
+                },
+            )
             .in_batches(),
         );
         all.push(
-            case(format!("no fence: copy behind a copy of {size}"), "3.9", FREE, &[], move |s| {
-                let first = Descriptor::memmove(s.operand(0), s.operand(1), size);
-                let then = Descriptor::memmove(s.operand(1), s.operand(2), size);
-                Program {
-                    before: vec![
-                        (s.operand(0), pattern(size)),
-                        (s.operand(1), zeros(size)),
-                        (s.operand(2), zeros(size)),
-                    ],
-                    looks: vec![new(s.operand(2), size)],
-                    ..batch(s, vec![requested(first, s.record(1)), requested(then, s.record(2))])
-                }
-            })
+            case(
+                format!("no fence: copy behind a copy of {size}"),
+                "3.9",
+                FREE,
+                &[],
+                move |s| {
+                    let first = Descriptor::memmove(s.operand(0), s.operand(1), size);
+                    let then = Descriptor::memmove(s.operand(1), s.operand(2), size);
+                    Program {
+                        before: vec![
+                            (s.operand(0), pattern(size)),
+                            (s.operand(1), zeros(size)),
+                            (s.operand(2), zeros(size)),
+                        ],
+                        looks: vec![new(s.operand(2), size)],
+                        ..batch(
+                            s,
+                            vec![requested(first, s.record(1)), requested(then, s.record(2))],
+                        )
+                    }
+                },
+            )
             .in_batches(),
         );
     }
@@ -298,32 +372,51 @@ fn failures() -> Vec<Case> {
         ("a size of 0", &["05 13 none none old"], |s| {
             Descriptor::memmove(s.operand(0), s.operand(1), 0)
         }),
-        ("a batch in the batch", &["05 10 none none old"], |s| Descriptor::batch(s.list(), 2)),
-        ("a page that is not there", &["05 03 none none old", "05 83 none none old"], |s| {
-            // The first page of no process.
-            Descriptor::memmove(0, s.operand(1), 64)
+        ("a batch in the batch", &["05 10 none none old"], |s| {
+            Descriptor::batch(s.list(), 2)
         }),
+        (
+            "a page that is not there",
+            &["05 03 none none old", "05 83 none none old"],
+            |s| {
+                // The first page of no process.
+                Descriptor::memmove(0, s.operand(1), 64)
+            },
+        ),
     ];
     firsts
         .map(|(name, allowed, first)| {
-            case(format!("fence behind {name}"), "3.9", FAILED, allowed, move |s| {
-                let copy = |n| Descriptor::memmove(s.operand(0), s.operand(n), 4096);
-                Program {
-                    before: vec![(s.operand(0), pattern(4096)), (s.operand(1), zeros(4096)), (s.operand(2), zeros(4096))],
-                    looks: vec![
-                        Look::Status(s.record(0)),
-                        Look::Status(s.record(1)),
-                        Look::Status(s.record(2)),
-                        Look::Status(s.record(3)),
-                        new(s.operand(2), 4096),
-                    ],
-                    ..batch(s, vec![
-                        requested(first(s), s.record(1)),
-                        requested(copy(2), s.record(2)).with_flags(Flags::FENCE),
-                        requested(copy(2), s.record(3)),
-                    ])
-                }
-            })
+            case(
+                format!("fence behind {name}"),
+                "3.9",
+                FAILED,
+                allowed,
+                move |s| {
+                    let copy = |n| Descriptor::memmove(s.operand(0), s.operand(n), 4096);
+                    Program {
+                        before: vec![
+                            (s.operand(0), pattern(4096)),
+                            (s.operand(1), zeros(4096)),
+                            (s.operand(2), zeros(4096)),
+                        ],
+                        looks: vec![
+                            Look::Status(s.record(0)),
+                            Look::Status(s.record(1)),
+                            Look::Status(s.record(2)),
+                            Look::Status(s.record(3)),
+                            new(s.operand(2), 4096),
+                        ],
+                        ..batch(
+                            s,
+                            vec![
+                                requested(first(s), s.record(1)),
+                                requested(copy(2), s.record(2)).with_flags(Flags::FENCE),
+                                requested(copy(2), s.record(3)),
+                            ],
+                        )
+                    }
+                },
+            )
             .in_batches()
         })
         .into_iter()
@@ -335,33 +428,48 @@ fn batches() -> Vec<Case> {
     let all_ended = "01 01 01 01 01 01 01 01 01";
     let mut all: Vec<Case> = SIZES
         .map(|size| {
-            case(format!("batch of 8 copies of {size}"), "3.8", BATCH, &[all_ended], move |s| {
-                let copy = |n: u64| {
-                    let copy = Descriptor::memmove(s.operand(0), s.operand(n), size);
-                    requested(copy, s.record(n))
-                };
-                Program {
-                    before: vec![(s.operand(0), pattern(size))],
-                    looks: (0..9).map(|n| Look::Status(s.record(n))).collect(),
-                    ..batch(s, (1..9).map(copy).collect())
-                }
-            })
+            case(
+                format!("batch of 8 copies of {size}"),
+                "3.8",
+                BATCH,
+                &[all_ended],
+                move |s| {
+                    let copy = |n: u64| {
+                        let copy = Descriptor::memmove(s.operand(0), s.operand(n), size);
+                        requested(copy, s.record(n))
+                    };
+                    Program {
+                        before: vec![(s.operand(0), pattern(size))],
+                        looks: (0..9).map(|n| Look::Status(s.record(n))).collect(),
+                        ..batch(s, (1..9).map(copy).collect())
+                    }
+                },
+            )
             .in_batches()
         })
         .into_iter()
         .collect();
     all.push(
-        case("batch: members that ended are counted".to_owned(), "8.3.2", BATCH, &["whole"], |s| {
-            let noop = |n| requested(Descriptor::noop(), s.record(n));
-            let expected = CompletionRecord {
-                bytes_completed: 5,
-                ..CompletionRecord::with_status(Status::SUCCESS)
-            };
-            Program {
-                looks: vec![Look::Record { at: s.record(0), expected: Box::new(expected) }],
-                ..batch(s, (1..6).map(noop).collect())
-            }
-        })
+        case(
+            "batch: members that ended are counted".to_owned(),
+            "8.3.2",
+            BATCH,
+            &["whole"],
+            |s| {
+                let noop = |n| requested(Descriptor::noop(), s.record(n));
+                let expected = CompletionRecord {
+                    bytes_completed: 5,
+                    ..CompletionRecord::with_status(Status::SUCCESS)
+                };
+                Program {
+                    looks: vec![Look::Record {
+                        at: s.record(0),
+                        expected: Box::new(expected),
+                    }],
+                    ..batch(s, (1..6).map(noop).collect())
+                }
+            },
+        )
         .in_batches(),
     );
     all
@@ -372,42 +480,64 @@ fn drains() -> Vec<Case> {
     let needs: fn(&Target) -> Option<&'static str> =
         |target| (!target.takes(Opcode::Drain)).then_some("drains");
     let mut all = Vec::new();
-    for (copies, allowed) in [(1, "01 new"), (4, "01 01 01 01 new"), (8, "01 01 01 01 01 01 01 01 new")] {
+    for (copies, allowed) in [
+        (1, "01 new"),
+        (4, "01 01 01 01 new"),
+        (8, "01 01 01 01 01 01 01 01 new"),
+    ] {
         for size in SIZES {
             all.push(
-                case(format!("drain behind {copies} copies of {size}"), "3.12", DRAIN, &[allowed], move |s| {
-                    let copy = |n: u64| {
-                        let copy = Descriptor::memmove(s.operand(0), s.operand(n), size);
-                        requested(copy, s.record(n))
-                    };
-                    let mut submitted: Vec<Descriptor> = (1..=copies).map(copy).collect();
-                    submitted.push(requested(Descriptor::drain(), s.record(0)));
-                    let mut looks: Vec<Look> = (1..=copies).map(|n| Look::Status(s.record(n))).collect();
-                    looks.push(new(s.operand(copies), size));
-                    Program {
-                        before: vec![(s.operand(0), pattern(size)), (s.operand(copies), zeros(size))],
-                        submitted,
-                        watched: Some(s.record(0)),
-                        looks,
-                        ..Program::default()
-                    }
-                })
+                case(
+                    format!("drain behind {copies} copies of {size}"),
+                    "3.12",
+                    DRAIN,
+                    &[allowed],
+                    move |s| {
+                        let copy = |n: u64| {
+                            let copy = Descriptor::memmove(s.operand(0), s.operand(n), size);
+                            requested(copy, s.record(n))
+                        };
+                        let mut submitted: Vec<Descriptor> = (1..=copies).map(copy).collect();
+                        submitted.push(requested(Descriptor::drain(), s.record(0)));
+                        let mut looks: Vec<Look> =
+                            (1..=copies).map(|n| Look::Status(s.record(n))).collect();
+                        looks.push(new(s.operand(copies), size));
+                        Program {
+                            before: vec![
+                                (s.operand(0), pattern(size)),
+                                (s.operand(copies), zeros(size)),
+                            ],
+                            submitted,
+                            watched: Some(s.record(0)),
+                            looks,
+                            ..Program::default()
+                        }
+                    },
+                )
                 .with_needs(needs),
             );
         }
     }
     all.push(
-        case("drain behind a batch".to_owned(), "3.12", DRAIN, &["01 01 01"], |s| {
-            let copy = |n: u64| {
-                let copy = Descriptor::memmove(s.operand(0), s.operand(n), 64 << 10);
-                requested(copy, s.record(n))
-            };
-            let mut program = batch(s, vec![copy(1), copy(2)]);
-            program.submitted.push(requested(Descriptor::drain(), s.record(3)));
-            program.watched = Some(s.record(3));
-            program.looks = (0..3).map(|n| Look::Status(s.record(n))).collect();
-            program
-        })
+        case(
+            "drain behind a batch".to_owned(),
+            "3.12",
+            DRAIN,
+            &["01 01 01"],
+            |s| {
+                let copy = |n: u64| {
+                    let copy = Descriptor::memmove(s.operand(0), s.operand(n), 64 << 10);
+                    requested(copy, s.record(n))
+                };
+                let mut program = batch(s, vec![copy(1), copy(2)]);
+                program
+                    .submitted
+                    .push(requested(Descriptor::drain(), s.record(3)));
+                program.watched = Some(s.record(3));
+                program.looks = (0..3).map(|n| Look::Status(s.record(n))).collect();
+                program
+            },
+        )
         .in_batches(),
     );
     all
@@ -418,19 +548,28 @@ fn overlaps() -> Vec<Case> {
     let mut all = Vec::new();
     for (from, to) in [(0, 1), (1, 0), (0, 63), (63, 0), (0, 4096), (4096, 0)] {
         all.push(
-            case(format!("overlap: {from} to {to}"), "8.3.4", OVERLAP, &["new"], move |s| {
-                let size = 16 << 10;
-                let mut bytes = zeros(size + 4096);
-                bytes[from as usize..(from + size) as usize].copy_from_slice(&pattern(size));
-                let at = |offset: u32| s.operand(0) + u64::from(offset);
-                Program {
-                    before: vec![(s.operand(0), bytes)],
-                    submitted: vec![requested(Descriptor::memmove(at(from), at(to), size), s.record(0))],
-                    watched: Some(s.record(0)),
-                    looks: vec![new(at(to), size)],
-                    ..Program::default()
-                }
-            })
+            case(
+                format!("overlap: {from} to {to}"),
+                "8.3.4",
+                OVERLAP,
+                &["new"],
+                move |s| {
+                    let size = 16 << 10;
+                    let mut bytes = zeros(size + 4096);
+                    bytes[from as usize..(from + size) as usize].copy_from_slice(&pattern(size));
+                    let at = |offset: u32| s.operand(0) + u64::from(offset);
+                    Program {
+                        before: vec![(s.operand(0), bytes)],
+                        submitted: vec![requested(
+                            Descriptor::memmove(at(from), at(to), size),
+                            s.record(0),
+                        )],
+                        watched: Some(s.record(0)),
+                        looks: vec![new(at(to), size)],
+                        ..Program::default()
+                    }
+                },
+            )
             .with_needs(|target| {
                 let general = dray_spec::GenCap::from_bits(target.config().capabilities.gen_cap);
                 (!general.overlapping_copy()).then_some("copies that may overlap (GENCAP)")
@@ -443,19 +582,25 @@ fn overlaps() -> Vec<Case> {
 /// Where nothing is promised, what was seen is of use all the same.
 fn unordered() -> Vec<Case> {
     let two = |first: u32, second: u32| {
-        case(format!("no order: copy of {second} behind a copy of {first}"), "3.9", FREE, &[], move |s| {
-            let copy = |n: u64, size| {
-                let copy = Descriptor::memmove(s.operand(0), s.operand(n), size);
-                requested(copy, s.record(n))
-            };
-            Program {
-                before: vec![(s.operand(0), pattern(256 << 10))],
-                submitted: vec![copy(1, first), copy(2, second)],
-                watched: Some(s.record(2)),
-                looks: vec![Look::Status(s.record(1))],
-                ..Program::default()
-            }
-        })
+        case(
+            format!("no order: copy of {second} behind a copy of {first}"),
+            "3.9",
+            FREE,
+            &[],
+            move |s| {
+                let copy = |n: u64, size| {
+                    let copy = Descriptor::memmove(s.operand(0), s.operand(n), size);
+                    requested(copy, s.record(n))
+                };
+                Program {
+                    before: vec![(s.operand(0), pattern(256 << 10))],
+                    submitted: vec![copy(1, first), copy(2, second)],
+                    watched: Some(s.record(2)),
+                    looks: vec![Look::Status(s.record(1))],
+                    ..Program::default()
+                }
+            },
+        )
     };
     vec![two(256 << 10, 64), two(64, 256 << 10), two(4096, 4096)]
 }
@@ -467,25 +612,37 @@ fn absent_records() -> Vec<Case> {
         d.with_flags(Flags::COMPLETION_ADDRESS_VALID)
     };
     vec![
-        case("no record was requested of a copy".to_owned(), "8.1.3", ABSENT, &["none new"], move |s| {
-            let copy = Descriptor::memmove(s.operand(0), s.operand(1), 4096);
-            Program {
-                before: vec![(s.operand(0), pattern(4096)), (s.operand(1), zeros(4096))],
-                submitted: vec![silent(copy, s.record(0))],
-                watched: None,
-                looks: vec![Look::Status(s.record(0)), new(s.operand(1), 4096)],
-                ..Program::default()
-            }
-        })
+        case(
+            "no record was requested of a copy".to_owned(),
+            "8.1.3",
+            ABSENT,
+            &["none new"],
+            move |s| {
+                let copy = Descriptor::memmove(s.operand(0), s.operand(1), 4096);
+                Program {
+                    before: vec![(s.operand(0), pattern(4096)), (s.operand(1), zeros(4096))],
+                    submitted: vec![silent(copy, s.record(0))],
+                    watched: None,
+                    looks: vec![Look::Status(s.record(0)), new(s.operand(1), 4096)],
+                    ..Program::default()
+                }
+            },
+        )
         .with_needs(|target| (!target.takes(Opcode::Drain)).then_some("drains")),
-        case("no record was requested of a copy of no bytes".to_owned(), "8.1.3", ABSENT, &["13"], move |s| {
-            let copy = Descriptor::memmove(s.operand(0), s.operand(1), 0);
-            Program {
-                submitted: vec![silent(copy, s.record(0))],
-                watched: Some(s.record(0)),
-                looks: vec![Look::Status(s.record(0))],
-                ..Program::default()
-            }
-        }),
+        case(
+            "no record was requested of a copy of no bytes".to_owned(),
+            "8.1.3",
+            ABSENT,
+            &["13"],
+            move |s| {
+                let copy = Descriptor::memmove(s.operand(0), s.operand(1), 0);
+                Program {
+                    submitted: vec![silent(copy, s.record(0))],
+                    watched: Some(s.record(0)),
+                    looks: vec![Look::Status(s.record(0))],
+                    ..Program::default()
+                }
+            },
+        ),
     ]
 }
