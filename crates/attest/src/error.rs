@@ -66,6 +66,9 @@ pub enum AttestError {
     /// Points cannot be measured or modelled.
     #[error(transparent)]
     Figures(Box<FiguresError>),
+    /// A document describes a queue that no device has.
+    #[error("the document describes a queue that no device can have")]
+    Described,
     /// The program was interrupted.
     #[error("interrupted; nothing was written")]
     Interrupted,

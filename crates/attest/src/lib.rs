@@ -2,6 +2,7 @@
 //! queue can be put to, cases of order, times, and platform parameters fitted to them. One file of it can be set beside
 //! that of another machine.
 
+mod compare;
 mod error;
 mod ground;
 mod litmus;
@@ -12,6 +13,7 @@ mod rows;
 mod target;
 mod wait;
 
+pub use compare::{AttestComparison, Difference, PointDifference};
 pub use error::AttestError;
 pub use litmus::Litmus;
 pub use machine::{Machine, Queue};

@@ -8,8 +8,8 @@ mod cases;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use dray_device::WorkQueueMode;
-use dray_spec::{CompletionRecord, Descriptor};
+use dray_device::{WorkQueueConfig, WorkQueueMode};
+use dray_spec::{CompletionRecord, Descriptor, Opcode};
 use serde::{Deserialize, Serialize};
 
 use crate::AttestError;
@@ -204,6 +204,10 @@ pub(crate) fn run(
         return Ok(litmus);
     }
     let program = (case.program)(scene);
+    litmus.needs = beyond_limits(&program, target.queue());
+    if litmus.needs.is_some() {
+        return Ok(litmus);
+    }
     let room = match target.queue().mode {
         WorkQueueMode::Dedicated => target.queue().size,
         WorkQueueMode::Shared => target.queue().threshold.min(target.queue().size),
@@ -221,6 +225,22 @@ pub(crate) fn run(
         *litmus.seen.entry(outcome).or_default() += 1;
     }
     Ok(litmus)
+}
+
+/// The limit of the queue that the case is beyond, if it is beyond one.
+fn beyond_limits(program: &Program, queue: &WorkQueueConfig) -> Option<String> {
+    let all = program.submitted.iter().chain(&program.list);
+    let beyond = |d: &Descriptor| match d.opcode() {
+        Ok(Opcode::Batch) if d.size > queue.max_batch_size => {
+            Some(format!("batches of {} descriptors", d.size))
+        }
+        Ok(Opcode::Batch) => None,
+        _ if u64::from(d.size) > queue.max_transfer_size => {
+            Some(format!("transfers of {} bytes", d.size))
+        }
+        _ => None,
+    };
+    all.filter_map(beyond).next()
 }
 
 fn once(

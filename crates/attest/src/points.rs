@@ -40,8 +40,8 @@ pub struct PointResult {
     pub latency_ns: Option<f64>,
     /// Payload, 1e9 bytes a second.
     pub throughput_gbps: Option<f64>,
-    /// The period on the modelled machine.
-    pub modelled_period_ns: f64,
+    /// The period on the modelled machine; the model divides no transfers that are above the queue's limit.
+    pub modelled_period_ns: Option<f64>,
 }
 
 /// Points that were measured.
@@ -51,6 +51,8 @@ pub struct Points {
     pub platform: String,
     /// Points that there was no time for.
     pub not_reached: usize,
+    /// Points with operations that did not succeed.
+    pub failed: Vec<String>,
     /// The others.
     pub measured: Vec<PointResult>,
 }
@@ -109,12 +111,25 @@ pub(crate) fn measure(
     let model = Model::new(platform.clone(), profile.clone());
     let mut measured = Vec::new();
     let mut observations = Vec::new();
+    let mut failed = Vec::new();
     let reached = points.iter().zip(&found);
-    for (point, metrics) in reached.filter_map(|(p, m)| Some((p, m.as_ref()?))) {
+    for (point, found) in reached.filter_map(|(p, m)| Some((p, m.as_ref()?))) {
+        let metrics = match found {
+            Ok(metrics) => metrics,
+            Err(operations) => {
+                let (figure, name) = (&point.figure, &point.point);
+                failed.push(format!(
+                    "{figure}, {name}: {operations} operations did not succeed"
+                ));
+                continue;
+            }
+        };
         let Some(result) = result(point, metrics, &model)? else {
             continue;
         };
-        observations.push(observation(point, &result));
+        if result.modelled_period_ns.is_some() {
+            observations.push(observation(point, &result));
+        }
         measured.push(result);
     }
     let calibration = match observations.is_empty() {
@@ -123,7 +138,8 @@ pub(crate) fn measure(
     };
     let points = Points {
         platform: platform.name.clone(),
-        not_reached: points.len() - measured.len(),
+        not_reached: found.iter().filter(|found| found.is_none()).count(),
+        failed,
         measured,
     };
     Ok((points, calibration))
@@ -145,9 +161,12 @@ fn result(
     metrics: &Metrics,
     model: &Model,
 ) -> Result<Option<PointResult>, AttestError> {
-    let modelled = model.run(&point.workload)?;
-    let periods = [metrics.get(Metric::Period), modelled.get(Metric::Period)];
-    let [Some(period_ns), Some(modelled_period_ns)] = periods else {
+    let modelled_period_ns = match model.run(&point.workload) {
+        Ok(modelled) => modelled.get(Metric::Period),
+        Err(error) if error.is_bad_input() => None,
+        Err(error) => return Err(error.into()),
+    };
+    let Some(period_ns) = metrics.get(Metric::Period) else {
         return Ok(None);
     };
     Ok(Some(PointResult {

@@ -4,7 +4,7 @@ use dray_conformance::Runner;
 use dray_conformance::rules::{
     Case, Observed, RECORD, Reported, RuleDoor, RuleReport, check_rule, rules,
 };
-use dray_device::{DeviceConfig, WorkQueueMode};
+use dray_device::WorkQueueMode;
 use dray_spec::{Descriptor, Flags};
 use serde::{Deserialize, Serialize};
 
@@ -95,7 +95,7 @@ impl RuleDoor for QueueDoor<'_> {
             () if self.target.submit_path() == "write" && !is_writable(&case.submission()) => {
                 Some(WRITE)
             }
-            () if !holds(case, self.target.config()) => match named.iter().any(goes_between) {
+            () if !holds(case, self.target) => match named.iter().any(goes_between) {
                 true => Some(DOMAINS),
                 false => Some(CONFIGURATION),
             },
@@ -182,8 +182,8 @@ fn is_writable(descriptor: &Descriptor) -> bool {
 
 /// Whether what the table expects of the case's own device holds for one that is configured like this: the device by
 /// hand does the same.
-fn holds(case: &Case, config: &DeviceConfig) -> bool {
-    let mut config = config.clone();
+fn holds(case: &Case, target: &Target) -> bool {
+    let mut config = target.config().clone();
     if let Some(queue) = config.work_queues.first_mut() {
         // The table's memory belongs to a PASID.
         queue.pasid = queue.pasid.map(|_| OWN);
@@ -197,7 +197,11 @@ fn holds(case: &Case, config: &DeviceConfig) -> bool {
     };
     drop(device);
     let mut runner = Runner::new(config, case.memory());
-    let submission = case.submission().with_pasid(OWN);
+    let mut submission = case.submission().with_pasid(OWN);
+    if target.submit_path() == "enqcmd" && target.is_hardware() {
+        // All that the instruction leaves of these four bytes.
+        submission.pasid_priv = OWN;
+    }
     runner.submit(0, &submission);
     runner.run();
     let seen = Observed {

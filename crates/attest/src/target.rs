@@ -226,8 +226,11 @@ impl Target {
         let until = Instant::now() + PATIENCE;
         loop {
             let answer = match &mut self.door {
-                // SAFETY: the caller's promise is the same.
-                Door::Hardware(portal) => unsafe { portal.submit(descriptor) }?,
+                Door::Hardware(portal) => {
+                    let descriptor = as_instruction_takes(portal.submit_path(), descriptor);
+                    // SAFETY: the caller's promise is the same.
+                    unsafe { portal.submit(&descriptor) }?
+                }
                 Door::Virtual(device) => device.submit(descriptor, list),
             };
             match answer {
@@ -241,6 +244,18 @@ impl Target {
                 }
             }
         }
+    }
+}
+
+/// ENQCMD fills in PASID and privilege, and raises a general protection fault where something is there already (SDM).
+fn as_instruction_takes(path: SubmitPath, descriptor: &Descriptor) -> Descriptor {
+    let pasid_priv = match path {
+        SubmitPath::Enqcmd => 0,
+        SubmitPath::Movdir64b | SubmitPath::Write => descriptor.pasid_priv,
+    };
+    Descriptor {
+        pasid_priv,
+        ..*descriptor
     }
 }
 
@@ -363,4 +378,18 @@ impl<S: Translation + Clone> SharedMemory for Altered<S> {
 
 fn locked<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enqcmd_is_given_no_pasid() {
+        let descriptor = Descriptor::noop().with_pasid(7).with_privileged();
+        let enqcmd = as_instruction_takes(SubmitPath::Enqcmd, &descriptor);
+        assert_eq!(enqcmd, Descriptor::noop());
+        let movdir64b = as_instruction_takes(SubmitPath::Movdir64b, &descriptor);
+        assert_eq!(movdir64b, descriptor);
+    }
 }

@@ -179,6 +179,9 @@ fn summary(attest: &Attest) -> String {
         counted(attest.rows.len(), "rule"),
         counted(attest.litmus.len(), "case")
     );
+    for failed in attest.points.iter().flat_map(|points| &points.failed) {
+        text += &format!("not measured: {failed}\n");
+    }
     for row in attest.failed_rows() {
         text += &format!("deviates: {} (spec {}): ", row.rule, row.section);
         text += &row.failures.join("; ");

@@ -31,6 +31,16 @@ pub fn queue_points(
     most: usize,
 ) -> Result<Vec<QueuePoint>, FiguresError> {
     let here = super::here();
+    let devices = profile.devices()?;
+    let queue = devices
+        .first()
+        .and_then(|device| device.work_queues.first());
+    let queue = queue.ok_or(FiguresError::NoWorkQueue)?;
+    // A member of a batch does not travel in parts.
+    let takes = |w: &Workload| {
+        w.batch <= 1
+            || (w.batch <= queue.max_batch_size && u64::from(w.size) <= queue.max_transfer_size)
+    };
     let mut seen = HashSet::new();
     let mut by_figure = Vec::new();
     for experiment in experiments(Protocol::Paper)? {
@@ -41,7 +51,7 @@ pub fn queue_points(
         for point in experiment.points() {
             let workload = Workload::from_point(&point)?;
             let missing = missing::missing(&workload, profile, here, true);
-            if missing.is_none() && seen.insert(workload) {
+            if missing.is_none() && takes(&workload) && seen.insert(workload) {
                 points.push(QueuePoint {
                     figure: experiment.id.clone(),
                     point: point.to_string(),
@@ -69,24 +79,24 @@ pub fn queue_points(
 }
 
 /// Measures points on a queue as it is configured, until `go_on` says no, which is asked before each with the number
-/// of those that are done. Raw samples are appended to the file `samples`. Points that were not reached have no
-/// metrics.
+/// of those that are done. Raw samples are appended to the file `samples`. `None` are points that were not reached; of
+/// one with operations that failed, how many.
 ///
 /// # Errors
-/// The queue cannot be used; operations that fail or never end.
+/// The queue cannot be used; operations that never end.
 pub fn measure_points(
     queue: &str,
     points: &[QueuePoint],
     samples: &Path,
     go_on: &(dyn Fn(usize) -> bool + Sync),
-) -> Result<Vec<Option<Metrics>>, FiguresError> {
+) -> Result<Vec<Option<Result<Metrics, u64>>>, FiguresError> {
     let profile = configured_queue(queue)?;
     let request = DeviceRequest {
         queue: Some(queue.to_owned()),
         // Nothing is configured.
         state: samples.to_owned(),
     };
-    let measure = || -> Result<Vec<Option<Metrics>>, FiguresError> {
+    let measure = || -> Result<Vec<Option<Result<Metrics, u64>>>, FiguresError> {
         let mut bench = DeviceBench::new(&request, samples)?;
         let mut found = vec![None; points.len()];
         for (n, (point, found)) in points.iter().zip(&mut found).enumerate() {
@@ -94,7 +104,11 @@ pub fn measure_points(
                 break;
             }
             let (figure, name) = (&point.figure, &point.point);
-            *found = Some(bench.run(&profile, &point.workload, figure, name)?);
+            *found = match bench.run(&profile, &point.workload, figure, name) {
+                Ok(metrics) => Some(Ok(metrics)),
+                Err(FiguresError::Failed { operations }) => Some(Err(operations)),
+                Err(failure) => return Err(bench.abandon(failure)),
+            };
         }
         bench.finish(super::NotMeasured::default())?;
         Ok(found)
