@@ -24,6 +24,7 @@ mod config;
 mod configured;
 mod doctor;
 mod fabric;
+mod fidelity;
 mod figures;
 mod man;
 mod micros;

@@ -120,6 +120,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Report::Left(None) => eprintln!("the client has left"),
         Report::Left(Some(error)) => eprintln!("the client was dropped: {error}"),
     })?;
+    eprintln!("fidelity: {} (dray fidelity)", server.counts().fidelity);
     if let Some(path) = &args.counts {
         let text = format!("{:#}\n", server.counts().to_json());
         dray_output::write(path, text.as_bytes())?;
