@@ -8,7 +8,7 @@ mod cases;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use dray_device::{WorkQueueConfig, WorkQueueMode};
+use dray_device::WorkQueueMode;
 use dray_spec::{CompletionRecord, Descriptor, Opcode};
 use serde::{Deserialize, Serialize};
 
@@ -204,7 +204,7 @@ pub(crate) fn run(
         return Ok(litmus);
     }
     let program = (case.program)(scene);
-    litmus.needs = beyond_limits(&program, target.queue());
+    litmus.needs = lacks(&program, target);
     if litmus.needs.is_some() {
         return Ok(litmus);
     }
@@ -227,20 +227,27 @@ pub(crate) fn run(
     Ok(litmus)
 }
 
-/// The limit of the queue that the case is beyond, if it is beyond one.
-fn beyond_limits(program: &Program, queue: &WorkQueueConfig) -> Option<String> {
-    let all = program.submitted.iter().chain(&program.list);
-    let beyond = |d: &Descriptor| match d.opcode() {
-        Ok(Opcode::Batch) if d.size > queue.max_batch_size => {
-            Some(format!("batches of {} descriptors", d.size))
+/// The first thing that a descriptor of the program needs, and the queue has not.
+fn lacks(program: &Program, target: &Target) -> Option<String> {
+    let queue = target.queue();
+    let lacks = |d: &Descriptor| {
+        let opcode = d.opcode().ok()?;
+        let most = match opcode {
+            Opcode::Batch => u64::from(queue.max_batch_size),
+            _ => queue.max_transfer_size,
+        };
+        match (target.takes(opcode), u64::from(d.size) > most, opcode) {
+            (false, ..) => Some(format!("the operation {opcode}")),
+            (_, false, _) => None,
+            (_, _, Opcode::Batch) => Some(format!("batches of {} descriptors", d.size)),
+            _ => Some(format!("transfers of {} bytes", d.size)),
         }
-        Ok(Opcode::Batch) => None,
-        _ if u64::from(d.size) > queue.max_transfer_size => {
-            Some(format!("transfers of {} bytes", d.size))
-        }
-        _ => None,
     };
-    all.filter_map(beyond).next()
+    if program.watched.is_none() && !target.takes(Opcode::Drain) {
+        return Some("drains".to_owned());
+    }
+    let mut all = program.submitted.iter().chain(&program.list);
+    all.find_map(lacks)
 }
 
 fn once(

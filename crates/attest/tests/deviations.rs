@@ -1,7 +1,7 @@
 //! Devices that do otherwise than the specification says, one deviation each: each is found by what is about it, and
 //! a device as it is deviates in nothing.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dray_attest::{AsItIs, Attest, Deviation, Plan, attest_virtual};
 use dray_device::{Capabilities, DeviceConfig, WorkQueueConfig, WorkQueueMode};
@@ -15,7 +15,11 @@ fn config(capabilities: Capabilities, mode: WorkQueueMode, engines: u16) -> Devi
     }
 }
 
+/// The table's memory is at its addresses once in a process.
+static GROUND: Mutex<()> = Mutex::new(());
+
 fn attested(config: DeviceConfig, deviation: impl Deviation) -> Attest {
+    let _one = GROUND.lock().unwrap_or_else(PoisonError::into_inner);
     let plan = Plan {
         litmus_times: 10,
         ..Plan::default()
@@ -45,6 +49,34 @@ fn a_device_as_it_is_deviates_in_nothing() {
         assert!(held > 1500, "{held} cases");
         let untried = attest.litmus.iter().filter(|case| case.needs.is_some());
         assert_eq!(untried.count(), 0);
+    }
+}
+
+/// What a queue is not configured for is left out by name, and is no deviation.
+#[test]
+fn a_queue_with_few_operations_deviates_in_nothing() {
+    let mut config = config(Capabilities::version_2(), WorkQueueMode::Dedicated, 1);
+    let queue = &mut config.work_queues[0];
+    // NOOP, copy and fill; transfers of 16 KiB; no translation.
+    queue.op_config = [1 << 0 | 1 << 3 | 1 << 4, 0, 0, 0];
+    queue.max_transfer_size = 16 << 10;
+    queue.ats_disable = true;
+    let attest = attested(config, AsItIs);
+    assert_eq!(named(&attest), Vec::<String>::new(), "{attest:?}");
+    let needs = |what: &str| {
+        let mut needs = attest
+            .litmus
+            .iter()
+            .filter_map(|case| case.needs.as_deref());
+        needs.any(|needs| needs == what)
+    };
+    for what in [
+        "transfers of 262144 bytes",
+        "batches of 8",
+        "the operation drain",
+        "drains",
+    ] {
+        assert!(needs(what), "{what}: {:?}", attest.litmus);
     }
 }
 

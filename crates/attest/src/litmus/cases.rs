@@ -62,16 +62,25 @@ impl Case {
     }
 
     fn in_batches(self) -> Case {
-        self.with_needs(|target| {
-            let most = target.queue().max_batch_size;
-            let written = target.submit_path() == "write";
-            match () {
-                () if written => Some("a portal that can be mapped"),
-                () if most < 8 || !target.takes(Opcode::Batch) => Some("batches of 8"),
-                () => None,
-            }
-        })
+        self.with_needs(batches_of_8)
     }
+}
+
+fn batches_of_8(target: &Target) -> Option<&'static str> {
+    let most = target.queue().max_batch_size;
+    match () {
+        () if target.submit_path() == "write" => Some("a portal that can be mapped"),
+        () if most < 8 || !target.takes(Opcode::Batch) => Some("batches of 8"),
+        () => None,
+    }
+}
+
+/// Without ATS a device does not learn of a fault: it reads an error (spec 3.13.1).
+fn batches_and_translation(target: &Target) -> Option<&'static str> {
+    let untranslated = target.queue().ats_disable;
+    untranslated
+        .then_some("address translation (ATS)")
+        .or_else(|| batches_of_8(target))
 }
 
 fn requested(descriptor: Descriptor, record: u64) -> Descriptor {
@@ -132,32 +141,26 @@ fn data_before_record() -> Vec<Case> {
                 }
             },
         ));
-        all.push(
-            case(
-                format!("data before record: copy with CRC of {size}"),
-                "3.9",
-                DATA,
-                &["new"],
-                move |s| {
-                    let copy = Descriptor::copy_crc(s.operand(0), s.operand(1), size, 0);
-                    written_by(s, copy, size, &[1])
-                },
-            )
-            .with_needs(|target| (!target.takes(Opcode::CopyCrc)).then_some("copy with CRC")),
-        );
-        all.push(
-            case(
-                format!("data before record: dualcast of {size}"),
-                "3.9",
-                DATA,
-                &["new new"],
-                move |s| {
-                    let copy = Descriptor::dualcast(s.operand(0), s.operand(1), s.operand(2), size);
-                    written_by(s, copy, size, &[1, 2])
-                },
-            )
-            .with_needs(|target| (!target.takes(Opcode::Dualcast)).then_some("dualcast")),
-        );
+        all.push(case(
+            format!("data before record: copy with CRC of {size}"),
+            "3.9",
+            DATA,
+            &["new"],
+            move |s| {
+                let copy = Descriptor::copy_crc(s.operand(0), s.operand(1), size, 0);
+                written_by(s, copy, size, &[1])
+            },
+        ));
+        all.push(case(
+            format!("data before record: dualcast of {size}"),
+            "3.9",
+            DATA,
+            &["new new"],
+            move |s| {
+                let copy = Descriptor::dualcast(s.operand(0), s.operand(1), s.operand(2), size);
+                written_by(s, copy, size, &[1, 2])
+            },
+        ));
     }
     all
 }
@@ -183,21 +186,18 @@ fn whole_records() -> Vec<Case> {
     };
     let mut all = Vec::new();
     for size in SIZES {
-        all.push(
-            case(
-                format!("whole record: CRC of {size}"),
-                "8.2",
-                WHOLE,
-                &["whole"],
-                move |s| {
-                    let bytes = pattern(size);
-                    let mut expected = CompletionRecord::with_status(Status::SUCCESS);
-                    expected.set_crc32(crc(&bytes));
-                    watched(s, Descriptor::crc(s.operand(0), size, 0), bytes, expected)
-                },
-            )
-            .with_needs(|target| (!target.takes(Opcode::CrcGenerate)).then_some("CRC")),
-        );
+        all.push(case(
+            format!("whole record: CRC of {size}"),
+            "8.2",
+            WHOLE,
+            &["whole"],
+            move |s| {
+                let bytes = pattern(size);
+                let mut expected = CompletionRecord::with_status(Status::SUCCESS);
+                expected.set_crc32(crc(&bytes));
+                watched(s, Descriptor::crc(s.operand(0), size, 0), bytes, expected)
+            },
+        ));
         all.push(case(
             format!("whole record: difference in the last of {size}"),
             "8.2",
@@ -417,7 +417,10 @@ fn failures() -> Vec<Case> {
                     }
                 },
             )
-            .in_batches()
+            .with_needs(match name {
+                "a page that is not there" => batches_and_translation,
+                _ => batches_of_8,
+            })
         })
         .into_iter()
         .collect()
@@ -477,8 +480,6 @@ fn batches() -> Vec<Case> {
 
 /// A drain behind copies, and behind batches.
 fn drains() -> Vec<Case> {
-    let needs: fn(&Target) -> Option<&'static str> =
-        |target| (!target.takes(Opcode::Drain)).then_some("drains");
     let mut all = Vec::new();
     for (copies, allowed) in [
         (1, "01 new"),
@@ -486,36 +487,33 @@ fn drains() -> Vec<Case> {
         (8, "01 01 01 01 01 01 01 01 new"),
     ] {
         for size in SIZES {
-            all.push(
-                case(
-                    format!("drain behind {copies} copies of {size}"),
-                    "3.12",
-                    DRAIN,
-                    &[allowed],
-                    move |s| {
-                        let copy = |n: u64| {
-                            let copy = Descriptor::memmove(s.operand(0), s.operand(n), size);
-                            requested(copy, s.record(n))
-                        };
-                        let mut submitted: Vec<Descriptor> = (1..=copies).map(copy).collect();
-                        submitted.push(requested(Descriptor::drain(), s.record(0)));
-                        let mut looks: Vec<Look> =
-                            (1..=copies).map(|n| Look::Status(s.record(n))).collect();
-                        looks.push(new(s.operand(copies), size));
-                        Program {
-                            before: vec![
-                                (s.operand(0), pattern(size)),
-                                (s.operand(copies), zeros(size)),
-                            ],
-                            submitted,
-                            watched: Some(s.record(0)),
-                            looks,
-                            ..Program::default()
-                        }
-                    },
-                )
-                .with_needs(needs),
-            );
+            all.push(case(
+                format!("drain behind {copies} copies of {size}"),
+                "3.12",
+                DRAIN,
+                &[allowed],
+                move |s| {
+                    let copy = |n: u64| {
+                        let copy = Descriptor::memmove(s.operand(0), s.operand(n), size);
+                        requested(copy, s.record(n))
+                    };
+                    let mut submitted: Vec<Descriptor> = (1..=copies).map(copy).collect();
+                    submitted.push(requested(Descriptor::drain(), s.record(0)));
+                    let mut looks: Vec<Look> =
+                        (1..=copies).map(|n| Look::Status(s.record(n))).collect();
+                    looks.push(new(s.operand(copies), size));
+                    Program {
+                        before: vec![
+                            (s.operand(0), pattern(size)),
+                            (s.operand(copies), zeros(size)),
+                        ],
+                        submitted,
+                        watched: Some(s.record(0)),
+                        looks,
+                        ..Program::default()
+                    }
+                },
+            ));
         }
     }
     all.push(
@@ -627,8 +625,7 @@ fn absent_records() -> Vec<Case> {
                     ..Program::default()
                 }
             },
-        )
-        .with_needs(|target| (!target.takes(Opcode::Drain)).then_some("drains")),
+        ),
         case(
             "no record was requested of a copy of no bytes".to_owned(),
             "8.1.3",
