@@ -302,13 +302,16 @@ impl Submitted {
     }
 }
 
+/// A write that is kept back: its address, and its bytes.
+type HeldWrite = (u64, Vec<u8>);
+
 /// Memory of this process as a device with a deviation uses it.
 #[derive(Debug, Clone)]
 struct Altered<S> {
     memory: ProcessMemory<S>,
     deviation: Arc<dyn Deviation>,
     submitted: Arc<Mutex<Submitted>>,
-    held: Arc<Mutex<Vec<(u64, Vec<u8>)>>>,
+    held: Arc<Mutex<Vec<HeldWrite>>>,
 }
 
 impl<S: Translation> Memory for Altered<S> {

@@ -21,7 +21,7 @@ pub(crate) fn record(area: &Area, address: u64, at_most: Duration) -> bool {
     let mut looks = 0_u32;
     while status.load(Ordering::Acquire) == 0 {
         looks += 1;
-        if looks % 256 == 0 {
+        if looks.is_multiple_of(256) {
             if Instant::now() >= until {
                 return false;
             }

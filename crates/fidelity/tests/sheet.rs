@@ -1,5 +1,7 @@
 //! The sheet has what the driver and the specification have, and its tests exist.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
