@@ -267,6 +267,16 @@ fn alone(mut config: DeviceConfig) -> DeviceConfig {
     for queue in &mut config.work_queues {
         queue.id = 0;
     }
+    let batches = config
+        .work_queues
+        .iter()
+        .any(|queue| queue.max_batch_size > 1);
+    if config.capabilities.version < 0x200 && batches {
+        // Where programs may write descriptors, the driver takes batches out of `op_cap` (INTEL-SA-01084). A device of
+        // version 1 has no OPCFG that would hold them back.
+        let operations = OpCap(config.capabilities.op_cap).with(Opcode::Batch);
+        config.capabilities.op_cap = operations.0;
+    }
     config
 }
 
@@ -386,6 +396,22 @@ fn locked<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn version_1_has_the_batches_that_the_driver_hides() {
+        let queue = WorkQueueConfig::new(3, WorkQueueMode::Dedicated, 16);
+        let mut config = DeviceConfig::sapphire_rapids(1, vec![queue]);
+        let all = config.capabilities.op_cap;
+        config.capabilities.op_cap[0] &= !(1 << 1);
+        let found = alone(config.clone());
+        assert_eq!(
+            (found.capabilities.op_cap, found.work_queues[0].id),
+            (all, 0)
+        );
+        config.capabilities.version = 0x200;
+        let without = config.capabilities.op_cap;
+        assert_eq!(alone(config).capabilities.op_cap, without);
+    }
 
     #[test]
     fn enqcmd_is_given_no_pasid() {
