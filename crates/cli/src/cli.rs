@@ -55,6 +55,10 @@ enum Command {
     Compare(Box<crate::compare::Args>),
     /// Find out why a DSA does not work, and what fixes it.
     Doctor(Box<crate::doctor::Args>),
+    /// Find out what a DSA does: the rules of the specification, order, times.
+    Attest(Box<crate::attest::Args>),
+    /// Print what of a DSA the virtual device has: exact, approximate, unsupported.
+    Fidelity(crate::fidelity::Args),
     /// Set a DSA up, with accel-config's verbs and files.
     Config(Box<crate::config::Args>),
     /// Run a program on virtual devices: it finds a DSA, configures it and uses it.
@@ -96,6 +100,8 @@ impl Cli {
             Command::Micros(args) => crate::micros::run(&args),
             Command::Compare(args) => crate::compare::run(&args),
             Command::Doctor(args) => crate::doctor::run(&args),
+            Command::Attest(args) => crate::attest::run(&args),
+            Command::Fidelity(args) => crate::fidelity::run(&args),
             Command::Config(args) => crate::config::run(&args),
             Command::Run(args) => crate::run::run(&args),
             Command::Shell(args) => crate::run::shell(&args),

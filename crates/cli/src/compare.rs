@@ -1,5 +1,7 @@
 //! `dray compare`.
 
+mod attests;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,10 +22,12 @@ Examples:
   dray compare old.json new.json
   dray compare old.json new.json --fail-over 5% --svg change.svg
   dray compare before.log after.log
+  dray compare my-dsa.json                 a result of dray attest beside the virtual device and the model
+  dray compare my-dsa.json another.json    beside another machine's
 
 Files are Google Benchmark's JSON or CSV (of any program), JSON or CSV of `dray bench` and
-`dray micros`, or logs with dsa_perf_micros's result lines.
-Exit codes: 0 ok, 1 something got slower than --fail-over, 2 usage or bad input.";
+`dray micros`, logs with dsa_perf_micros's result lines, or results of `dray attest`.
+Exit codes: 0 ok, 1 something got slower than --fail-over or deviates from the specification, 2 usage or bad input.";
 
 /// Arguments of `dray compare`.
 #[derive(Debug, clap::Args)]
@@ -31,8 +35,8 @@ Exit codes: 0 ok, 1 something got slower than --fail-over, 2 usage or bad input.
 pub(crate) struct Args {
     /// The result before.
     old: PathBuf,
-    /// The result after.
-    new: PathBuf,
+    /// The result after; a result of dray attest alone is set beside the virtual device and the model.
+    new: Option<PathBuf>,
     /// Exit with 1 if a case takes so much more time, beyond what repetitions spread.
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     fail_over: Option<f64>,
@@ -45,20 +49,33 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let (old, new) = (read(&args.old)?, read(&args.new)?);
+    let first = text(&args.old)?;
+    if attests::is_attest(&first) {
+        return attests::run(args, &first);
+    }
+    let Some(new_path) = &args.new else {
+        return Err(Usage::error(
+            format!(
+                "{} is no result of dray attest: it is compared with a second file",
+                args.old.display()
+            ),
+            "dray compare OLD NEW",
+        ));
+    };
+    let (old, new) = (read(&args.old, &first)?, read(new_path, &text(new_path)?)?);
     let svg = args.svg.as_deref().map(Output::prepare).transpose()?;
     let compared = compare(&old, &new).map_err(refused)?;
     if let Some(caution) = compared.caution() {
         eprintln!("warning: {caution}");
     }
-    for (file, result) in [(&args.old, &old), (&args.new, &new)] {
+    for (file, result) in [(&args.old, &old), (new_path, &new)] {
         for case in &result.failed {
             eprintln!("warning: {}: {case} ended with an error", file.display());
         }
     }
     for (file, cases) in [
         (&args.old, &compared.only_old),
-        (&args.new, &compared.only_new),
+        (new_path, &compared.only_new),
     ] {
         if let Some(first) = cases.first() {
             let (count, are) = match cases.len() {
@@ -79,7 +96,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let name = path.file_name().unwrap_or(path.as_os_str());
             name.to_string_lossy().into_owned()
         };
-        let svg = picture(&compared, &new, (&name(&args.old), &name(&args.new)))?;
+        let svg = picture(&compared, &new, (&name(&args.old), &name(new_path)))?;
         output.write(svg.as_bytes())?;
     }
     let Some(share) = args.fail_over else {
@@ -106,15 +123,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Longest file of results that is read.
 const MAX_BYTES: u64 = 64 << 20;
 
-fn read(path: &Path) -> anyhow::Result<ResultFile> {
-    let origin = path.display().to_string();
-    let text = dray_output::read_text(path, MAX_BYTES).map_err(|error| {
+fn text(path: &Path) -> anyhow::Result<String> {
+    dray_output::read_text(path, MAX_BYTES).map_err(|error| {
         Usage::error(
-            format!("cannot read {origin}: {error}"),
+            format!("cannot read {}: {error}", path.display()),
             "dray bench --benchmark_out=FILE writes one",
         )
-    })?;
-    parse(&text, &origin).map_err(refused)
+    })
+}
+
+fn read(path: &Path, text: &str) -> anyhow::Result<ResultFile> {
+    parse(text, &path.display().to_string()).map_err(refused)
 }
 
 fn refused(error: CompareError) -> anyhow::Error {

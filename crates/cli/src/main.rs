@@ -13,6 +13,7 @@ macro_rules! println {
 }
 
 mod advise;
+mod attest;
 mod bench;
 mod check;
 mod cli;
@@ -23,6 +24,7 @@ mod config;
 mod configured;
 mod doctor;
 mod fabric;
+mod fidelity;
 mod figures;
 mod man;
 mod micros;

@@ -122,6 +122,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Report::Left(None) => eprintln!("the client has left"),
         Report::Left(Some(error)) => eprintln!("the client was dropped: {error}"),
     })?;
+    eprintln!("fidelity: {} (dray fidelity)", server.counts().fidelity);
     if let Some(path) = &args.counts {
         let document = print::document(&server.counts().to_json())?;
         dray_output::write(path, document.as_bytes())?;

@@ -9,6 +9,9 @@ pub mod machines;
 #[cfg(feature = "movers")]
 mod movers;
 pub mod rules;
+mod runner;
+
+pub use runner::Runner;
 
 #[cfg(feature = "movers")]
 pub use movers::{

@@ -27,8 +27,8 @@ mod results;
 mod rule;
 
 pub use case::{Case, Container, Mismatch, Observed, Reported};
-pub use clause::{Clause, Coverage, Scope, coverage};
-pub use door::{Failure, Report, RuleDoor, RuleReport, check};
+pub use clause::{Clause, Coverage, Scope, clauses, coverage};
+pub use door::{Failure, Report, RuleDoor, RuleReport, check, check_rule};
 pub use image::{PAGE, Page, Pages};
 pub use layout::RECORD;
 pub use rule::Rule;

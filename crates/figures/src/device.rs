@@ -5,12 +5,14 @@ mod configuration;
 mod memory;
 mod missing;
 mod nodes;
+mod points;
 mod queue;
 mod results;
 mod streams;
 
 pub(crate) use bench::DeviceBench;
 pub use missing::NotMeasured;
+pub use points::{QueuePoint, measure_points, queue_points};
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -69,8 +71,13 @@ impl MeasuredDevice {
 
 /// Why the devices of this machine cannot run a point, if they cannot.
 pub(crate) fn why_not(w: &Workload, profile: &Profile, request: &DeviceRequest) -> Option<Missing> {
+    missing::missing(w, profile, here(), request.queue.is_some())
+}
+
+/// What this machine has.
+fn here() -> &'static Here {
     static HERE: OnceLock<Here> = OnceLock::new();
-    let here = HERE.get_or_init(|| {
+    HERE.get_or_init(|| {
         let free = free_devices(&sysfs_root());
         let node = free.first().and_then(|device| device.numa_node);
         let nodes = Nodes::read(Path::new(NODES), node.and_then(|node| node.try_into().ok()));
@@ -85,8 +92,7 @@ pub(crate) fn why_not(w: &Workload, profile: &Profile, request: &DeviceRequest) 
             local_cpus: cpus(Distance::Local) as u16,
             remote_cpus: cpus(Distance::Remote) as u16,
         }
-    });
-    missing::missing(w, profile, here, request.queue.is_some())
+    })
 }
 
 /// The profile of one queue as it is configured, for the model beside it.

@@ -38,6 +38,7 @@ mod phase;
 mod point_counts;
 mod published;
 mod published_unit;
+mod recover;
 mod refused;
 mod render;
 mod request;
@@ -58,7 +59,10 @@ pub use break_even::{BreakEven, Comparison, Verdict};
 pub use calibrate::{Influence, LeftOut, fit, influences, leave_out};
 pub use catalog::{Protocol, Selection, experiments, select};
 pub use check::{CheckedPoint, CheckedTable, check, reference_tables};
-pub use device::{DeviceRequest, MeasuredDevice, NotMeasured, configured_queue};
+pub use device::{
+    DeviceRequest, MeasuredDevice, NotMeasured, QueuePoint, configured_queue, measure_points,
+    queue_points,
+};
 pub use dray_experiment::{Figure, Progress};
 pub use dray_workload::Op;
 pub use error::FiguresError;
@@ -73,6 +77,7 @@ pub use measured::{Machine, MeasuredCore, measured_core};
 pub use mechanism::missing_mechanism;
 pub use metric::{Metric, Metrics};
 pub use model::Model;
+pub use recover::{Observation, Recovered, RecoveredParameter, recover};
 pub use refused::RefusedPoints;
 pub use request::{GENERATOR, Request, Summary};
 pub use run::{accuracy, run};

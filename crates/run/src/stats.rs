@@ -4,7 +4,7 @@ mod table;
 
 use std::collections::BTreeMap;
 
-use dray_device::WorkQueueMode;
+use dray_device::{FidelityCounts, WorkQueueMode};
 use dray_realtime::WrongKind;
 use dray_spec::{Opcode, Status};
 
@@ -200,6 +200,14 @@ impl Stats {
     pub fn succeeded(&self) -> u64 {
         let tallies = self.queues.iter().flat_map(|queue| queue.tallies.values());
         tallies.map(Tally::succeeded).sum()
+    }
+
+    /// How true the execution of what has ended was to the specification, members of batches included.
+    pub fn fidelity(&self) -> FidelityCounts {
+        let mut counts = FidelityCounts::default();
+        let tallies = self.queues.iter().flat_map(|queue| &queue.tallies);
+        tallies.for_each(|(operation, tally)| counts.add(*operation, tally.count()));
+        counts
     }
 
     /// What the sums suggest, a sentence each.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dray_device::WorkId;
+use dray_device::{Fidelity, FidelityCounts, WorkId};
 use dray_realtime::Event;
 use dray_spec::{Descriptor, Opcode};
 
@@ -27,6 +27,8 @@ pub struct QueueCounts {
 pub struct Counts {
     /// By work queue.
     pub queues: BTreeMap<u16, QueueCounts>,
+    /// How true the execution of descriptors was to the specification.
+    pub fidelity: FidelityCounts,
     /// Messages of clients.
     pub messages: u64,
     /// Interrupts sent.
@@ -54,8 +56,12 @@ impl Counts {
                 })
             })
             .collect();
+        let fidelity: BTreeMap<&str, u64> = Fidelity::ALL
+            .map(|fidelity| (fidelity.name(), self.fidelity.of(fidelity)))
+            .into();
         serde_json::json!({
             "queues": queues,
+            "fidelity": fidelity,
             "messages": self.messages,
             "interrupts": self.interrupts,
             "dma_maps": self.dma_maps,
@@ -161,6 +167,7 @@ impl SharedCounts {
                 let Some(UnderWay { wq, descriptor }) = state.under_way.remove(&id) else {
                     return;
                 };
+                state.counts.fidelity.add(descriptor.opcode_byte(), 1);
                 let queue = state.counts.queues.entry(wq).or_default();
                 let Some(record) = record else {
                     queue.abandoned += 1;

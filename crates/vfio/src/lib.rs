@@ -27,5 +27,5 @@ pub use counts::{Counts, QueueCounts};
 pub use door::{Door, Options};
 pub use error::VfioError;
 pub use inject::{BadInjection, Injection};
-pub use protocol::{HEADER_BYTES, Header};
+pub use protocol::{COMMANDS, HEADER_BYTES, Header};
 pub use server::{Report, Server, Stopper};

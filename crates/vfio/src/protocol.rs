@@ -184,6 +184,28 @@ pub(crate) struct Version {
     pub(crate) minor: u16,
 }
 
+/// Commands of the protocol: number, name, and whether this server carries them out.
+pub const COMMANDS: &[(u16, &str, bool)] = &[
+    (1, "VERSION", true),
+    (2, "DMA_MAP", true),
+    (3, "DMA_UNMAP", true),
+    (4, "DEVICE_GET_INFO", true),
+    (5, "DEVICE_GET_REGION_INFO", true),
+    (6, "DEVICE_GET_REGION_IO_FDS", false),
+    (7, "DEVICE_GET_IRQ_INFO", true),
+    (8, "DEVICE_SET_IRQS", true),
+    (9, "REGION_READ", true),
+    (10, "REGION_WRITE", true),
+    (11, "DMA_READ", false),
+    (12, "DMA_WRITE", false),
+    (13, "DEVICE_RESET", true),
+    (14, "DIRTY_PAGES", false),
+    (15, "REGION_WRITE_MULTI", false),
+    (16, "DEVICE_FEATURE", false),
+    (17, "MIG_DATA_READ", false),
+    (18, "MIG_DATA_WRITE", false),
+];
+
 /// What a client asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Request<'a> {
@@ -202,7 +224,6 @@ pub(crate) enum Request<'a> {
 impl<'a> Request<'a> {
     /// Parses a request: `payload` is what follows the header.
     pub(crate) fn parse(header: &Header, payload: &'a [u8]) -> Result<Request<'a>, Refusal> {
-        let refuse = |what| Err(Refusal::new(Errno::NotSupported, what));
         if header.flags & 0xf != 0 {
             return Err(Refusal::new(Errno::Invalid, "a message that is no request"));
         }
@@ -216,7 +237,6 @@ impl<'a> Request<'a> {
                 Request::DeviceInfo
             }
             5 => Request::RegionInfo(split(payload)?.0),
-            6 => return refuse("DEVICE_GET_REGION_IO_FDS"),
             7 => Request::IrqInfo(split(payload)?.0),
             8 => Request::SetIrqs(split(payload)?.0),
             9 => {
@@ -239,15 +259,12 @@ impl<'a> Request<'a> {
                 }
                 Request::RegionWrite(access, data)
             }
-            11 => return refuse("DMA_READ"),
-            12 => return refuse("DMA_WRITE"),
             13 => Request::Reset,
-            14 => return refuse("DIRTY_PAGES"),
-            15 => return refuse("REGION_WRITE_MULTI"),
-            16 => return refuse("DEVICE_FEATURE"),
-            17 => return refuse("MIG_DATA_READ"),
-            18 => return refuse("MIG_DATA_WRITE"),
-            _ => return refuse("an unknown command"),
+            other => {
+                let known = COMMANDS.iter().find(|(number, ..)| *number == other);
+                let name = known.map_or("an unknown command", |(_, name, _)| *name);
+                return Err(Refusal::new(Errno::NotSupported, name));
+            }
         })
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
 
 mod advise;
+mod attest;
 mod bad_input;
 mod bench;
 mod bench_cpp;

@@ -31,6 +31,8 @@ fn copies_are_counted_and_small_ones_named() {
     let ended = load(&Session::new(), &["--stats"], ["copy", "512", "100"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(row(&ended, ["wq0.0", "dedicated"])[3], "100");
+    let fidelity = "fidelity: of 100 descriptors 100 exact, 0 approximate, 0 unsupported";
+    assert!(ended.err.contains(fidelity), "{ended:?}");
     let copies = row(&ended, ["wq0.0", "memmove"]);
     assert_eq!(
         copies[2..],

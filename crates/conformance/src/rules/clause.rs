@@ -73,6 +73,11 @@ impl fmt::Display for Scope {
     }
 }
 
+/// Every rule of the specification that this crate knows of, in its order.
+pub fn clauses() -> &'static [Clause] {
+    CLAUSES
+}
+
 /// Compares the table with the specification.
 pub fn coverage(rules: &[Rule]) -> Coverage {
     let (mut covered, mut missing, mut strangers) = (0, Vec::new(), Vec::new());

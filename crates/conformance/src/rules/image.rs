@@ -22,6 +22,17 @@ pub enum Page {
     ReadWrite,
 }
 
+impl Page {
+    /// Whether it can be accessed so.
+    pub fn allows(self, access: Access) -> bool {
+        match self {
+            Page::Hole => false,
+            Page::ReadOnly => access == Access::Read,
+            Page::ReadWrite => true,
+        }
+    }
+}
+
 /// Pages side by side from `base` on. Outside of them there is nothing.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pages {
@@ -64,6 +75,11 @@ impl Pages {
         found.map(|(_, pages)| pages)
     }
 
+    /// Number of pages, holes among them.
+    pub fn count(&self) -> usize {
+        self.pages.len()
+    }
+
     /// First address.
     pub fn base(&self) -> u64 {
         self.base
@@ -82,11 +98,7 @@ impl Pages {
 
     /// Whether one byte can be accessed.
     pub fn allows(&self, address: u64, access: Access) -> bool {
-        match self.page(address) {
-            Page::Hole => false,
-            Page::ReadOnly => access == Access::Read,
-            Page::ReadWrite => true,
-        }
+        self.page(address).allows(access)
     }
 
     fn range(&self, address: u64, len: usize) -> Range<usize> {

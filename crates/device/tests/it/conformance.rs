@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::runner::Runner;
+use dray_conformance::Runner;
 use dray_conformance::rules::{Case, Observed, RuleDoor, check, coverage, rules};
 
 struct ByHand;

@@ -4,7 +4,7 @@ use crate::common::cases;
 use crate::common::in_place::execute_both_ways;
 use crate::common::oracle::{End, expected_end};
 use crate::common::profile::{one_group, queue};
-use crate::common::runner::Runner;
+use dray_conformance::Runner;
 use dray_conformance::rules::{PAGE, Page, Pages};
 use dray_device::{DescriptorResult, Payload, WorkQueueMode, execute};
 use dray_spec::{Descriptor, Flags, Opcode, Status};

@@ -2,7 +2,7 @@
 
 use crate::common::in_place::execute_both_ways;
 use crate::common::profile::{one_group, queue};
-use crate::common::runner::Runner;
+use dray_conformance::Runner;
 use dray_conformance::rules::{PAGE, Page, Pages};
 use dray_device::{Access, DeviceConfig, IdptEntry, Memory, Payload, WorkQueueMode, execute};
 use dray_ops::BlockSize;

@@ -88,6 +88,9 @@ impl fmt::Display for Stats {
             let gap = if number == 0 { "\n" } else { "" };
             writeln!(f, "{gap}advice: {advice}")?;
         }
+        if self.queues.iter().any(|queue| !queue.tallies.is_empty()) {
+            writeln!(f, "\nfidelity: {} (dray fidelity)", self.fidelity())?;
+        }
         Ok(())
     }
 }

@@ -125,7 +125,8 @@ impl RuleDoor for VfioUser {
         "vfio-user".to_owned()
     }
 
-    fn lacks(&self, config: &DeviceConfig) -> Option<&'static str> {
+    fn lacks(&self, case: &Case) -> Option<&'static str> {
+        let config = case.device();
         let queue = &config.work_queues[0];
         match () {
             () if queue.block_on_fault || queue.prs_disable => Some(PAGE_REQUESTS),

@@ -1,10 +1,9 @@
-//! A device to test, memory with holes, and a runner of the one on the other.
+//! A device to test, and what runs it step by step.
 
 pub(crate) mod in_place;
 pub(crate) mod manual_runner;
 pub(crate) mod oracle;
 pub(crate) mod profile;
-pub(crate) mod runner;
 
 use proptest::test_runner::{Config, FileFailurePersistence};
 

@@ -1,4 +1,4 @@
-//! Runs a device on one thread: one engine after the other, each descriptor to its end.
+//! A device without threads or time: one engine after the other, each descriptor to its end.
 
 use dray_device::{
     Access, Action, DescriptorResult, Device, DeviceConfig, Effect, Member, Memory, Payload,
@@ -7,19 +7,31 @@ use dray_device::{
 use dray_spec::{CompletionRecord, Descriptor, Status};
 use zerocopy::IntoBytes;
 
-use dray_conformance::rules::Pages;
+use crate::rules::Pages;
 
-pub(crate) struct Runner {
-    pub(crate) device: Device,
-    pub(crate) memory: Pages,
-    pub(crate) payload: Payload,
-    pub(crate) records: Vec<(u64, CompletionRecord)>,
-    pub(crate) interrupts: Vec<u16>,
-    pub(crate) errors: Vec<(Status, u64)>,
+/// A device, its memory, and what became visible.
+#[derive(Debug)]
+pub struct Runner {
+    /// The device.
+    pub device: Device,
+    /// The memory that it works on.
+    pub memory: Pages,
+    /// Whether bytes move.
+    pub payload: Payload,
+    /// Records with their addresses, in order.
+    pub records: Vec<(u64, CompletionRecord)>,
+    /// Handles of interrupts, in order.
+    pub interrupts: Vec<u16>,
+    /// Software errors with their addresses, in order.
+    pub errors: Vec<(Status, u64)>,
 }
 
 impl Runner {
-    pub(crate) fn new(config: DeviceConfig, memory: Pages) -> Runner {
+    /// A device that is enabled as configured.
+    ///
+    /// # Panics
+    /// It cannot be enabled so.
+    pub fn new(config: DeviceConfig, memory: Pages) -> Runner {
         Runner {
             device: Device::new(config).expect("a configuration that can be enabled"),
             memory,
@@ -31,7 +43,7 @@ impl Runner {
     }
 
     /// Submits as the queue wants it, through the limited portal.
-    pub(crate) fn submit(&mut self, wq: u16, descriptor: &Descriptor) -> Submission {
+    pub fn submit(&mut self, wq: u16, descriptor: &Descriptor) -> Submission {
         let portal = Portal { wq, limited: true };
         let mut queues = self.device.config().work_queues.iter();
         let mode = queues.find(|q| q.id == wq).map(|q| q.mode);
@@ -45,7 +57,7 @@ impl Runner {
     }
 
     /// Until nothing is left to do.
-    pub(crate) fn run(&mut self) {
+    pub fn run(&mut self) {
         let engines = self.device.config().capabilities.max_engines;
         while let Some(work) = (0..engines).find_map(|engine| self.device.take(engine)) {
             self.work(&work);
@@ -53,7 +65,10 @@ impl Runner {
     }
 
     /// Executes work, with all the members of a batch.
-    pub(crate) fn work(&mut self, work: &Work) {
+    ///
+    /// # Panics
+    /// It is not under way.
+    pub fn work(&mut self, work: &Work) {
         let task = self.device.start(work).expect("work under way");
         if let Action::ReadList { .. } = task.action {
             self.read_list(&task);
@@ -66,13 +81,15 @@ impl Runner {
         self.done(work.id, &outcome);
     }
 
-    pub(crate) fn done(&mut self, id: WorkId, outcome: &DescriptorResult) {
+    /// Work has ended.
+    pub fn done(&mut self, id: WorkId, outcome: &DescriptorResult) {
         let mut effects = Vec::new();
         self.device.done(id, outcome, &mut effects);
         self.apply(effects);
     }
 
-    pub(crate) fn read_list(&mut self, task: &Task) {
+    /// Reads the list of a batch.
+    pub fn read_list(&mut self, task: &Task) {
         let mut list = Vec::new();
         let read = task.read_list(&mut self.memory, &mut list);
         let mut effects = Vec::new();
