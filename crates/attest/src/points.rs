@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use dray_figures::{
-    Metric, Metrics, Model, Observation, QueuePoint, configured_queue, measure_points,
-    queue_points, recover,
+    FiguresError, Metric, Metrics, Model, Observation, QueuePoint, configured_queue,
+    measure_points, queue_points, recover,
 };
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
@@ -134,7 +134,9 @@ pub(crate) fn measure(
     }
     let calibration = match observations.is_empty() {
         true => None,
-        false => Some(calibration(&platform, &profile, &observations)?),
+        false => Some(calibration(&platform, &profile, &observations, &|| {
+            told(points.len(), points.len())
+        })?),
     };
     let points = Points {
         platform: platform.name.clone(),
@@ -195,8 +197,13 @@ fn calibration(
     platform: &PlatformFile,
     profile: &Profile,
     observations: &[Observation],
+    go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Calibration, AttestError> {
-    let found = recover(platform, profile, observations)?;
+    let found = recover(platform, profile, observations, go_on);
+    let found = found.map_err(|error| match error {
+        FiguresError::Stopped => AttestError::Interrupted,
+        error => error.into(),
+    })?;
     let value = |name: &str| {
         let mut list = platform.list().iter();
         list.find(|p| p.name == name).map_or(f64::NAN, |p| p.value)

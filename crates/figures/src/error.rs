@@ -138,6 +138,9 @@ pub enum FiguresError {
         /// Output directory.
         out: PathBuf,
     },
+    /// The caller has stopped what writes no file.
+    #[error("stopped")]
+    Stopped,
     /// The worker threads cannot be started.
     #[error("the worker threads cannot be started; use fewer, as --jobs 1")]
     Threads {

@@ -77,11 +77,15 @@ struct Fit<'a> {
     platform: &'a PlatformFile,
     profile: &'a Profile,
     observations: &'a [Observation],
+    go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Fit<'_> {
     /// `values`: names and values that differ from the platform's.
     fn periods(&self, values: &[(&str, f64)], known: &KnownRuns) -> Result<Vec<f64>, FiguresError> {
+        if !(self.go_on)() {
+            return Err(FiguresError::Stopped);
+        }
         let mut machine = self.platform.clone();
         for (name, value) in values {
             machine = machine.with(name, *value)?;
@@ -141,16 +145,18 @@ impl Free {
 /// Finds the parameters of `platform` that these points depend on. Counts of things are not looked for.
 ///
 /// # Errors
-/// A point that the model cannot run.
+/// A point that the model cannot run; `go_on` has said false.
 pub fn recover(
     platform: &PlatformFile,
     profile: &Profile,
     observations: &[Observation],
+    go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Recovered, FiguresError> {
     let fit = Fit {
         platform,
         profile,
         observations,
+        go_on,
     };
     let free = free(&fit)?;
     let measured: Vec<f64> = observations.iter().map(|o| o.period_ns.ln()).collect();

@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::{directory, dray};
+use crate::schemas::misfits;
 use crate::session::program;
 
 fn attested(file: &Path) -> Value {
@@ -54,11 +55,17 @@ fn nothing_deviates_on_the_virtual_device_and_in_a_session() {
     assert!(count(&session, "held") > 1500 && count(&session, "failed") == 0);
     let points = session["points"]["measured"].as_array().unwrap();
     assert!(!points.is_empty() && session["calibration"].is_object());
-    for line in [
-        "compare virtual.json",
-        "compare virtual.json run.json --format json",
-    ] {
-        dray(path, line).assert().success();
+    dray(path, "compare virtual.json").assert().success();
+    let line = "compare virtual.json run.json --format json";
+    let compared = dray(path, line).assert().success();
+    fs::write(path.join("compared.json"), &compared.get_output().stdout).unwrap();
+    let documents = [
+        ("attest", path.join("virtual.json")),
+        ("attest", path.join("run.json")),
+        ("compare-attest", path.join("compared.json")),
+    ];
+    if let Some(wrong) = misfits(&documents) {
+        assert!(wrong.is_empty(), "{wrong}");
     }
     for word in [gethostname(), std::env::var("USER").unwrap_or_default()] {
         let text = session.to_string();

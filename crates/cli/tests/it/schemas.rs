@@ -176,6 +176,7 @@ const DOCUMENTS: &[(&str, i32, To, &str)] = &[
         Stdout,
         "tier bench program --runs 2 --format json -- /bin/true",
     ),
+    ("fidelity", 0, Stdout, "fidelity --format json"),
     (
         "vhost",
         0,
@@ -191,7 +192,9 @@ const DOCUMENTS: &[(&str, i32, To, &str)] = &[
 ];
 
 /// Schemas whose documents another test makes, with the command.
-const ELSEWHERE: [(&str, &str); 3] = [
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("attest", "attest"),
+    ("compare-attest", "compare"),
     ("tier-watch", "tier watch"),
     ("vfio-counts", "vfio"),
     ("vfio-counts", "vm"),
