@@ -49,12 +49,18 @@ fn a_project_finds_both_libraries_and_refuses_another_version() {
         fs::write(directory.join("CMakeLists.txt"), text).expect("a file");
         cmake(&["-S", ".", "-B", &format!("build-{version}")], directory)
     };
-    let (configured, said) = project("0.1");
+    let own = concat!(
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        ".",
+        env!("CARGO_PKG_VERSION_MINOR")
+    );
+    let (configured, said) = project(own);
     assert!(configured, "{said}");
-    let (built, said) = cmake(&["--build", "build-0.1"], directory);
+    let build = format!("build-{own}");
+    let (built, said) = cmake(&["--build", &build], directory);
     assert!(built, "{said}");
     for name in ["shared", "static"] {
-        let run = Command::new(directory.join("build-0.1").join(name)).output();
+        let run = Command::new(directory.join(&build).join(name)).output();
         let run = run.expect("a program");
         let said = String::from_utf8_lossy(&run.stdout);
         assert!(
