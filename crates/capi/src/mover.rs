@@ -167,7 +167,7 @@ fn wait(
         if with!(&open.kind, m => m.in_flight()) == 0 {
             return Err(failed(&WaitError::Nothing));
         }
-        let progress = with!(&mut open.kind, m => m.submit());
+        with!(&mut open.kind, m => m.submit());
         let found = poll(open);
         if found > 0 {
             return Ok(count(found));
@@ -175,6 +175,8 @@ fn wait(
         if start.is_some_and(|start| start.elapsed() >= after) {
             return Err(failed(&WaitError::Deadline { after }));
         }
+        // What goes on after a page fault is enqueued by the poll.
+        let progress = with!(&mut open.kind, m => m.submit());
         with!(&mut open.kind, m => policy.relax(m, progress)).map_err(|error| failed(&error))?;
     }
 }

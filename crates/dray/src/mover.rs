@@ -259,9 +259,11 @@ pub unsafe trait Mover {
     fn spend(&mut self, _picoseconds: u64) {}
 
     /// From now on, and before anything is enqueued: an operation that meets a page that is not present is resumed by
-    /// this mover, `most` times at a page without a byte done between them; 0: it ends with the fault. A mover that
-    /// meets no page faults, or resumes none, does nothing here.
-    fn resume_page_faults(&mut self, _most: u32) {}
+    /// this mover, `most` times at a page without a byte done between them; 0: it ends with the fault. Whether it does: a mover
+    /// that meets no page faults, or resumes none, does nothing here.
+    fn resume_page_faults(&mut self, _most: u32) -> bool {
+        false
+    }
 
     /// Makes the page of `addr` present, by a write or a read of the core.
     ///
@@ -332,8 +334,8 @@ unsafe impl<M: Mover + ?Sized> Mover for &mut M {
         (**self).spend(picoseconds);
     }
 
-    fn resume_page_faults(&mut self, most: u32) {
-        (**self).resume_page_faults(most);
+    fn resume_page_faults(&mut self, most: u32) -> bool {
+        (**self).resume_page_faults(most)
     }
 
     unsafe fn touch(&mut self, addr: u64, write: bool) {

@@ -217,6 +217,16 @@ pub(crate) fn goes_on(operation: &Operation, record: &CompletionRecord) -> bool 
     record.status() == Status::SUCCESS && !found
 }
 
+fn is_fault(record: &CompletionRecord) -> bool {
+    record.status().code() == Status::PAGE_FAULT.code()
+}
+
+/// Bytes of a backward move that can be left so that the rest does not overlap: a device moves that forward.
+pub(crate) fn distance(operation: &Operation) -> u64 {
+    let d = operation.descriptor();
+    d.address1.abs_diff(d.address2)
+}
+
 /// Bytes that a part of `len` bytes has done before it met a page fault. What has no parts begins again: a delta
 /// record is made, or applied, anew.
 pub(crate) fn done_at_fault(operation: &Operation, record: &CompletionRecord, len: u32) -> u32 {
@@ -236,7 +246,16 @@ pub(crate) fn finish(
     mut record: CompletionRecord,
 ) -> CompletionRecord {
     let d = operation.descriptor();
-    if !goes_on(operation, &record) {
+    if is_backward(operation) && before > 0 && is_fault(&record) {
+        // What is before counts from the end. Of the rest only what went on backward does: a rest that no longer
+        // overlaps goes forward.
+        let own = match record.result & 1 {
+            1 => record.bytes_completed,
+            _ => 0,
+        };
+        record.bytes_completed = before.saturating_add(own);
+        record.result = 1;
+    } else if !goes_on(operation, &record) {
         record.bytes_completed = record.bytes_completed.saturating_add(before);
     }
     let compares = matches!(operation.opcode(), Opcode::Compare | Opcode::ComparePattern);

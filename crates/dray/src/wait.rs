@@ -131,8 +131,8 @@ pub(crate) fn wait_with<M: Mover + ?Sized>(
         return Err(WaitError::Nothing);
     }
     let start = deadline.map(|_| Instant::now());
+    mover.submit();
     loop {
-        let progress = mover.submit();
         let count = poll(mover);
         if count > 0 {
             return Ok(count);
@@ -142,6 +142,8 @@ pub(crate) fn wait_with<M: Mover + ?Sized>(
         {
             return Err(WaitError::Deadline { after: deadline });
         }
+        // What goes on after a page fault is enqueued by the poll.
+        let progress = mover.submit();
         policy.relax(mover, progress)?;
     }
 }

@@ -23,6 +23,8 @@ const POLLED_AT_ONCE: usize = 32;
 /// A mover, and what it has been given.
 #[derive(Debug)]
 pub(super) struct QueueState<M> {
+    /// It resumes what meets a page fault by itself.
+    pub(super) resumes: bool,
     pub(super) mover: M,
     pub(super) executor: Option<Executor>,
     pub(super) capabilities: Capabilities,
@@ -131,22 +133,20 @@ impl<M: Mover> Channels<M> {
             PageFaultPolicy::TouchAndResume { most } => most,
             _ => 0,
         };
-        let queue = |(channel, mut member): (usize, Member<M>)| {
-            member.mover.resume_page_faults(most_faults);
-            QueueState {
-                executor: member.mover.executor(),
-                capabilities: member.mover.capabilities(),
-                is_local: match (member.numa_node, options.local_node) {
-                    (Some(node), Some(local)) => node == local,
-                    _ => true,
-                },
-                mover: member.mover,
-                in_flight: 0,
-                load: 0,
-                stuck: 0,
-                channel,
-                lost: None,
-            }
+        let queue = |(channel, mut member): (usize, Member<M>)| QueueState {
+            resumes: member.mover.resume_page_faults(most_faults),
+            executor: member.mover.executor(),
+            capabilities: member.mover.capabilities(),
+            is_local: match (member.numa_node, options.local_node) {
+                (Some(node), Some(local)) => node == local,
+                _ => true,
+            },
+            mover: member.mover,
+            in_flight: 0,
+            load: 0,
+            stuck: 0,
+            channel,
+            lost: None,
         };
         let mut queues: Vec<QueueState<M>> = members.into_iter().enumerate().map(queue).collect();
         check(&queues, &options)?;

@@ -132,6 +132,8 @@ impl<M: Mover> Channels<M> {
         }
         part.done += bytes;
         let goes_on = match self.options.page_fault {
+            // It has done so already, as often as was asked for.
+            _ if self.queues[queue].resumes => false,
             PageFaultPolicy::TouchAndResume { most } => {
                 let pages = stalled_faults::pages(&part.operation);
                 part.faults

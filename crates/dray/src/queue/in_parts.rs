@@ -19,6 +19,8 @@ pub(super) struct InParts {
     part: u32,
     /// From the last part to the first.
     backward: bool,
+    /// Bytes at the end of a backward move that were done before its rest, which does not overlap, took its place.
+    from_end: u32,
     /// The record of the bytes before.
     before: CompletionRecord,
     faults: StalledFaults,
@@ -31,9 +33,29 @@ impl InParts {
             done: 0,
             part: 0,
             backward: parts::is_backward(&operation),
+            from_end: 0,
             before: CompletionRecord::default(),
             faults: StalledFaults::default(),
         }
+    }
+
+    /// The rest of a backward move that does not overlap is a forward one: what is done of it counts.
+    fn turn(&mut self) {
+        let left = self.operation.len() - self.done;
+        if self.backward && self.done > 0 && u64::from(left) <= parts::distance(&self.operation) {
+            self.operation = parts::part(&self.operation, 0, left, None);
+            self.from_end = self.done;
+            (self.done, self.backward) = (0, false);
+        }
+    }
+
+    /// The record of all of it.
+    fn finish(&self, record: CompletionRecord) -> CompletionRecord {
+        let mut whole = parts::finish(&self.operation, self.done, record);
+        if self.from_end > 0 && whole.status() != Status::SUCCESS {
+            (whole.bytes_completed, whole.result) = (self.from_end, 1);
+        }
+        whole
     }
 
     /// The next part, of at most `most` bytes.
@@ -105,6 +127,17 @@ impl<P: Port> Queue<P> {
         unit.in_parts && whole.is_some_and(|whole| whole.done > 0)
     }
 
+    /// What goes on was refused by a full queue: it is handed over again, for its caller has submitted all it knows of.
+    #[inline]
+    pub(super) fn submit_rest(&mut self) {
+        let goes_on = |unit: &Unit| unit.of_batch || unit.resumed > 0 || unit.in_parts;
+        if let Some(unit) = self.queued.front().copied().filter(goes_on)
+            && (unit.of_batch || unit.resumed > 0 || self.has_executed_some(unit))
+        {
+            self.submit();
+        }
+    }
+
     /// What has ended is no end yet: the rest of it is queued then, at once, for its caller has submitted all it knows of.
     #[inline]
     pub(super) fn has_more(&mut self, ended: &mut Ended) -> bool {
@@ -134,9 +167,11 @@ impl<P: Port> Queue<P> {
             whole.done += whole.part;
             whole.before = *record;
         } else {
-            *record = parts::finish(&operation, whole.done, *record);
+            *record = whole.finish(*record);
             return false;
         }
+        whole.turn();
+        let operation = whole.operation;
         let most = match u64::from(operation.len()) <= self.capabilities.max_transfer_bytes {
             true => Some(operation.len()),
             false => parts::largest_part(&operation, self.capabilities.max_transfer_bytes),

@@ -67,8 +67,9 @@ macro_rules! mover_on_queue {
                 self.queue.withdraw()
             }
 
-            fn resume_page_faults(&mut self, most: u32) {
+            fn resume_page_faults(&mut self, most: u32) -> bool {
                 self.queue.resume_page_faults(most);
+                most > 0
             }
 
             unsafe fn touch(&mut self, addr: u64, write: bool) {

@@ -69,6 +69,7 @@ impl<P: Port> Queue<P> {
         into: &mut [T],
         put: impl Fn(&mut T, Completion, &Ended, &P),
     ) -> usize {
+        self.submit_rest();
         let mut count = 0;
         while let Some(place) = into.get_mut(count) {
             let ended = match self.ended.take() {

@@ -129,6 +129,42 @@ fn every_operation_ends_as_on_the_core() {
     }
 }
 
+/// A move onto itself upwards goes from its end; its rest goes forward once it no longer overlaps. Whatever page is missing
+/// for good, the record says how much is left at the start, and a move of that completes it.
+#[test]
+fn a_backward_move_that_ends_at_a_fault_can_be_completed() {
+    let pages = 9;
+    for (distance, len) in [
+        (1000, 5 * PAGE),
+        (2 * PAGE, 6 * PAGE),
+        (3 * PAGE + 77, 5 * PAGE + 9),
+        (PAGE, PAGE + 1),
+    ] {
+        for missing in 0..=pages {
+            let (memory, mut expected) = (Guarded::noise(pages, 5), Guarded::noise(pages, 5));
+            expected.copy_within(..len, distance);
+            let from = memory.address();
+            let page = from + (missing * PAGE) as u64;
+            // The last is no page of the operation.
+            let mut mover = resuming_without(page..page + PAGE as u64, 2);
+            let whole = Operation::memmove(from, from + distance as u64, len as u32);
+            let ended = batch(&mut mover, &[whole])[0];
+            let record = ended.record;
+            if ended.status() != Status::SUCCESS {
+                assert_eq!(ended.status().code(), Status::PAGE_FAULT.code());
+                let left = len - record.bytes_completed as usize;
+                assert!(record.result == 1 || left == len, "{record:?}");
+                let rest = Operation::memmove(from, from + distance as u64, left as u32);
+                batch(&mut CpuMover::new(1), &[rest]);
+            }
+            assert!(
+                memory[..] == expected[..],
+                "distance {distance}, page {missing}: {record:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn members_behind_a_fence_follow_what_was_resumed() {
     let source = noise(3 * PAGE);
