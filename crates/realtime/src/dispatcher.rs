@@ -231,6 +231,10 @@ impl<M: SharedMemory> Dispatcher<M> {
         if refused || (found && self.sink.steps) {
             self.apply_effects();
         }
+        if found && self.hold {
+            self.held = true;
+            self.sink.tell(Event::Held);
+        }
         found
     }
 

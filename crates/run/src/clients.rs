@@ -271,7 +271,6 @@ impl Clients {
 
     /// A mapping has ended: its process has unmapped the portal, or has ended.
     pub(crate) fn unmap(&self, mapping: Mapping) {
-        self.owners.unmapped(mapping.device, mapping.pasid);
         self.forget_writer(mapping.device, mapping.pasid);
         self.close(mapping.cookie);
     }
@@ -306,6 +305,9 @@ impl Clients {
                 _ => writers.remove(&key),
             }
         };
+        if last.is_some() {
+            self.owners.unmapped(id, pasid);
+        }
         if let (Some((writer, _)), Some(device)) = (last, self.machine.device(id)) {
             // A device that has stopped has forgotten all writers.
             let _ = device.abandon(writer);

@@ -59,7 +59,7 @@ impl Owners {
         self.list().retain(|other| *other != (pasid, pid));
     }
 
-    /// A process has unmapped a portal of a device, or has ended.
+    /// A process has unmapped its last portal of a device, or has ended.
     pub(crate) fn unmapped(&self, device: u32, pasid: u32) {
         if let (Some(sanitizer), Some(pid)) = (&self.sanitizer, self.of(pasid)) {
             sanitizer.closed(Some(device), pid);
@@ -147,6 +147,9 @@ impl Recorder {
     /// # Errors
     /// No more threads.
     pub(crate) fn begin(&mut self) -> Result<(), RunError> {
+        if let Some(sanitizer) = &self.sanitizer {
+            sanitizer.begin()?;
+        }
         match &mut self.trace {
             Some(trace) => trace.begin(),
             None => Ok(()),

@@ -10,14 +10,18 @@ mod resume;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use dray_device::WorkId;
 use dray_realtime::Event;
 use dray_remote::Spaces;
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
+use crate::RunError;
+use crate::error::system;
 use crate::processes::Pid;
 use accesses::Accesses;
 pub use finding::Class;
@@ -28,6 +32,8 @@ use resume::{Follow, Partial};
 const SAID: u64 = 20;
 /// Partial completions of a process whose rest is waited for; older ones are forgotten.
 const PARTIALS: usize = 64;
+/// Between two looks at what was found.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What was found in a session, by class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,11 +72,13 @@ impl Sanitizer {
     ) {
         let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         books.take_in(device, event, owner);
-        books.say();
         if *event == Event::Held {
-            let submitters = std::mem::take(&mut books.submitters);
+            let all = std::mem::take(&mut books.submitters);
+            let (own, others) = all.into_iter().partition(|(of, _)| *of == device);
+            books.submitters = others;
+            let own: BTreeSet<(u32, Pid)> = own;
             drop(books);
-            for pid in submitters {
+            for (_, pid) in own {
                 if !pace::wait(pid) {
                     self.closed(None, pid);
                 }
@@ -82,7 +90,6 @@ impl Sanitizer {
     pub(crate) fn closed(&self, device: Option<u32>, pid: Pid) {
         let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         books.close(device, pid);
-        books.say();
     }
 
     /// Descriptors that full queues of a device have lost.
@@ -101,12 +108,41 @@ impl Sanitizer {
                 ),
             });
         }
-        books.say();
+    }
+
+    /// Starts a thread that says what is found: devices do not wait for who reads it. After the last fork of this process.
+    ///
+    /// # Errors
+    /// No more threads.
+    pub(crate) fn begin(&self) -> Result<(), RunError> {
+        let books = Arc::downgrade(&self.0);
+        let run = move || {
+            while let Some(books) = books.upgrade() {
+                say(&books);
+                drop(books);
+                std::thread::sleep(PAUSE);
+            }
+        };
+        let thread = std::thread::Builder::new().name("dray-sanitize".into());
+        thread.spawn(run).map_err(system("starting a thread"))?;
+        Ok(())
     }
 
     pub(crate) fn end(&self) -> Findings {
+        say(&self.0);
         let books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         books.findings.clone()
+    }
+}
+
+/// Says what was found since the last time. Nobody may read it.
+fn say(books: &Mutex<Books>) {
+    let found = {
+        let mut books = books.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut books.found)
+    };
+    for finding in found {
+        let _ = writeln!(io::stderr(), "{finding}");
     }
 }
 
@@ -140,10 +176,10 @@ struct Books<K = Key> {
     found: Vec<Finding>,
     /// Where it is known whether an address space is still there.
     spaces: Option<Arc<Spaces>>,
-    /// The last that has ended: the record of no other can be missing.
-    last: Option<Flight<K>>,
+    /// The last that has ended, by device: the record of no other can be missing.
+    last: HashMap<u32, Flight<K>>,
     /// Processes of what was accepted since the last pause.
-    submitters: BTreeSet<Pid>,
+    submitters: BTreeSet<(u32, Pid)>,
 }
 
 impl<K> Default for Books<K> {
@@ -156,7 +192,7 @@ impl<K> Default for Books<K> {
             findings: Findings::default(),
             found: Vec::new(),
             spaces: None,
-            last: None,
+            last: HashMap::new(),
             submitters: BTreeSet::new(),
         }
     }
@@ -172,7 +208,7 @@ impl Books {
                 descriptor,
             } => {
                 let mut flight = flight(owner(*pasid), (device, *wq), descriptor, None);
-                self.submitters.extend(flight.pid);
+                self.submitters.extend(flight.pid.map(|pid| (device, pid)));
                 flight.pasid = *pasid;
                 // Its program has ended before the device came to it.
                 if self.is_gone(&flight) {
@@ -208,9 +244,8 @@ impl Books {
                     return;
                 }
                 // The record of a program that has ended.
-                let last = self.last.take().filter(|last| {
-                    last.device == device && last.accesses.record() == Some(*address)
-                });
+                let last = self.last.get(&device).copied();
+                let last = last.filter(|last| last.accesses.record() == Some(*address));
                 let last = last.filter(|last| last.closed || self.is_gone(last));
                 if let Some(last) = last {
                     return self.given_up(&last);
@@ -314,6 +349,14 @@ impl<K: Copy + Eq + Hash> Books<K> {
         let Some(partials) = flight.pid.and_then(|pid| self.partials.get_mut(&pid)) else {
             return;
         };
+        // Whose buffers are used for something else is over.
+        partials.retain(|partial| {
+            let follow = partial.follow(&flight.descriptor);
+            follow != Follow::Other
+                || Accesses::of(&partial.descriptor)
+                    .conflict(&flight.accesses)
+                    .is_none()
+        });
         let follows = partials.iter().enumerate().find_map(|(index, partial)| {
             let follow = partial.follow(&flight.descriptor);
             (follow != Follow::Other).then_some((index, *partial, follow))
@@ -341,7 +384,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
             return self.given_up(&flight);
         };
         let status = record.status();
-        self.last = Some(flight);
+        self.last.insert(flight.device, flight);
         if flight.closed || status != Status::SUCCESS && self.is_gone(&flight) {
             return self.given_up(&flight);
         }
@@ -361,6 +404,9 @@ impl<K: Copy + Eq + Hash> Books<K> {
 
     /// What is in flight when a process or a mapping ends.
     fn close(&mut self, device: Option<u32>, pid: Pid) {
+        if device.is_none() {
+            self.partials.remove(&pid);
+        }
         let is_of = |flight: &Flight<K>| {
             flight.pid == Some(pid) && device.is_none_or(|device| device == flight.device)
         };
@@ -407,12 +453,6 @@ impl<K: Copy + Eq + Hash> Books<K> {
             other,
             detail,
         });
-    }
-
-    fn say(&mut self) {
-        for finding in std::mem::take(&mut self.found) {
-            eprintln!("{finding}");
-        }
     }
 
     fn report(&mut self, finding: Finding) {

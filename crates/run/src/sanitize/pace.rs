@@ -34,17 +34,10 @@ pub(super) fn wait(pid: Pid) -> bool {
         }
         if look % LOOKS == 0 && !runs(pid) {
             std::thread::sleep(ARRIVAL);
-            return processor_time(pid).is_some() && !is_zombie(pid);
+            return states(pid).any(|state| !matches!(state, 'Z' | 'X'));
         }
     }
     unreachable!("looks are counted without end")
-}
-
-/// Whether a process has ended and was not waited for.
-fn is_zombie(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
-    state.is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
 /// What a process has had of processors; `None` if there is none.
@@ -70,14 +63,16 @@ fn processor_time(pid: Pid) -> Option<Duration> {
 
 /// Whether a thread of a process runs, or could.
 fn runs(pid: Pid) -> bool {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return false;
-    };
-    tasks.flatten().any(|task| {
-        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+    states(pid).any(|state| state == 'R')
+}
+
+/// The state of each thread of a process; the first may have ended before the others.
+fn states(pid: Pid) -> impl Iterator<Item = char> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+    tasks.flatten().flatten().filter_map(|task| {
+        let stat = fs::read_to_string(task.path().join("stat")).ok()?;
         // Behind the name, which may have any character.
-        stat.rsplit_once(") ")
-            .is_some_and(|(_, rest)| rest.starts_with('R'))
+        stat.rsplit_once(") ")?.1.chars().next()
     })
 }
 
