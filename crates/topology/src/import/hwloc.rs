@@ -8,6 +8,8 @@ use crate::PcieError;
 
 /// Objects inside each other at most.
 const MAX_DEPTH: usize = 256;
+/// Objects of a file at most.
+const MAX_OBJECTS: usize = 200_000;
 
 /// What an open element is to the tree.
 enum Open {
@@ -29,12 +31,16 @@ pub(super) fn read(text: &str, file: &str) -> Result<Tree, PcieError> {
     let mut reader = Reader::from_str(text);
     let mut open: Vec<Open> = Vec::new();
     let mut tree = Tree::default();
-    let mut is_hwloc = false;
+    let (mut is_hwloc, mut objects) = (false, 0);
     loop {
         let at = reader.buffer_position();
         let event = reader
             .read_event()
             .map_err(|error| fail(format!("at byte {at}: {error}")))?;
+        objects += 1;
+        if objects > MAX_OBJECTS {
+            return Err(fail(format!("more than {MAX_OBJECTS} elements")));
+        }
         match event {
             Event::Eof => break,
             Event::Start(element) => {

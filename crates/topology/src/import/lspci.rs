@@ -168,20 +168,26 @@ fn header(line: &str) -> Option<Function> {
         let (vendor, device) = name[at + 1..].split_once(']')?.0.split_once(':')?;
         hex(vendor, 4).zip(hex(device, 4))
     });
-    // Without `-nn` a name is all there is.
-    let by_name = match (
+    // Without `-nn` a name is all there is, or a number in it that pci.ids does not know.
+    let vendor = name.starts_with("Intel").then_some(0x8086);
+    let device_number = name
+        .split_once("Device ")
+        .map(|(_, rest)| rest.split(' ').next());
+    let unknown = vendor.zip(device_number.flatten().and_then(|device| hex(device, 4)));
+    let named = match (
         name.contains("Data Streaming"),
         name.contains("In-memory Analytics"),
     ) {
-        (true, _) => (0x8086, 0x0b25),
-        (_, true) => (0x8086, 0x0cfe),
-        _ => (0, 0),
+        (true, _) => Some((0x8086, 0x0b25)),
+        (_, true) => Some((0x8086, 0x0cfe)),
+        _ => Some((0, 0)),
     };
+    let id = ids.or(unknown).or(named);
     Some(Function {
         node: PciNode {
             address: format!("{domain:04x}:{bus:02x}:{device:02x}.{number:x}"),
             class: class << 8,
-            id: Some(ids.unwrap_or(by_name)),
+            id,
             ..PciNode::default()
         },
         bus: (domain, bus),
@@ -273,6 +279,9 @@ mod tests {
     fn names_of_classes_stand_for_numbers_and_circles_end() {
         let named = header("0000:01:00.0 Non-Volatile memory controller: Samsung PM1743").unwrap();
         assert_eq!(named.node.class, 0x01_0800);
+        let mover =
+            header("6a:01.0 System peripheral: Intel Corporation Device 0b25 (rev 30)").unwrap();
+        assert_eq!(mover.node.id, Some((0x8086, 0x0b25)));
         assert!(header("Kernel driver in use: nvme").is_none());
         assert!(header("01:00.0").is_none() && header("zz:00.0 PCI bridge: x").is_none());
         let circle = "01:00.0 PCI bridge: a\n\tBus: primary=01, secondary=02, subordinate=01\n\

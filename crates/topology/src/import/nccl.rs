@@ -12,6 +12,8 @@ use crate::error::syntax;
 
 /// Elements inside each other at most.
 const MAX_DEPTH: usize = 256;
+/// `pci` elements of a file at most: of machines they are hundreds.
+const MAX_FUNCTIONS: usize = 5_000;
 /// Class of a bridge between PCI buses.
 const BRIDGE: u32 = 0x06_0400;
 
@@ -40,14 +42,20 @@ struct Document {
 pub(super) fn read(text: &str, file: &str) -> Result<Tree, PcieError> {
     let mut reader = Reader::from_str(text);
     let mut document = Document::default();
-    let mut is_system = false;
+    let (mut is_system, mut functions) = (false, 0);
     loop {
         let at = reader.buffer_position();
         let fail = |message: String| syntax(file, format!("at byte {at}: {message}"));
         let event = reader.read_event().map_err(|e| fail(e.to_string()))?;
         match event {
             Event::Eof => break,
+            Event::Start(ref element) | Event::Empty(ref element)
+                if element.name().as_ref() == b"pci" && functions == MAX_FUNCTIONS =>
+            {
+                return Err(fail(format!("more than {MAX_FUNCTIONS} functions")));
+            }
             Event::Start(element) => {
+                functions += usize::from(element.name().as_ref() == b"pci");
                 is_system |= element.name().as_ref() == b"system";
                 if document.open.len() == MAX_DEPTH {
                     return Err(fail(format!(
@@ -58,6 +66,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Tree, PcieError> {
                 document.open.push(open);
             }
             Event::Empty(element) => {
+                functions += usize::from(element.name().as_ref() == b"pci");
                 let object = document.object(&element).map_err(fail)?;
                 document.close(object);
             }

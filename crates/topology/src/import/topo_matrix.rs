@@ -97,11 +97,12 @@ pub(super) fn read(text: &str, file: &str) -> Result<Tree, PcieError> {
         }
     }
     let mut tree = Tree::default();
+    let switches_of = groups(&rows, Near::Pix);
     // Switches of switches: PXB is between switches below one port of the root complex.
     for (outer, cascade) in groups(&rows, Near::Pxb).into_iter().enumerate() {
-        let inner: Vec<Vec<usize>> = groups(&rows, Near::Pix)
-            .into_iter()
-            .filter(|members| members.iter().all(|member| cascade.contains(member)))
+        let inner: Vec<&Vec<usize>> = switches_of
+            .iter()
+            .filter(|members| cascade.contains(&members[0]))
             .collect();
         let place = numa[cascade[0]];
         let switches = inner.iter().enumerate().map(|(index, members)| {

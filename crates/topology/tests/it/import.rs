@@ -251,6 +251,13 @@ fn lspci_and_a_matrix_are_told_apart_by_what_they_say() {
         found.iter().all(|line| line.contains("gpu switch0.0")),
         "{found:?}"
     );
+    let many = format!("<system>{}</system>", "<pci/>".repeat(10_000));
+    assert!(
+        import_text(&many, "x", "machine")
+            .unwrap_err()
+            .to_string()
+            .contains("functions")
+    );
     for other in ["", "hello\n", "<html></html>"] {
         let error = import_text(other, "x", "machine").unwrap_err().to_string();
         assert!(error.starts_with("x: "), "{other:?}: {error}");
