@@ -112,12 +112,12 @@ const EXPECTED: &[(&str, usize, u64)] = &[
         35,
         0x73f9_7900_f4b7_479c,
     ),
-    ("fabric collective all-reduce", 5, 0x5720_fc88_c3c7_3338),
-    ("fabric collective all-to-all", 5, 0x42c3_5497_5928_62e0),
+    ("fabric collective all-reduce", 5, 0x6239_7bb7_2ecb_2ae3),
+    ("fabric collective all-to-all", 5, 0x9905_46a1_f679_a05f),
     (
         "fabric collective parameter-server",
         5,
-        0x4524_e191_1ad1_81bd,
+        0x2311_3aa9_e35b_c526,
     ),
 ];
 
