@@ -30,9 +30,11 @@ Examples:
   dray figures --protocol seed --out seed
   dray figures --check --format json
 
+The publication is A Quantitative Analysis and Guidelines of Data Streaming
+Accelerator in Modern Intel Xeon Scalable Processors (ASPLOS 2024).
 Sizes: 256, 4k, 2M. Lists: 1,4,16 or 0-3. Sweeps: 256..1M*4, 8..64+8.
-Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA (--device hw), 130 interrupted (the same
-command resumes).";
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA (--device
+hw), 130 interrupted (the same command resumes).";
 
 /// Arguments of `dray figures`.
 #[derive(Debug, clap::Args)]

@@ -18,16 +18,18 @@ use clap::ValueEnum;
 
 const EXAMPLES: &str = "\
 Examples:
-  dray offload --stats -- redis-server            calls of 64 KiB and more go to a device
+  dray offload --stats -- redis-server            calls of 64 KiB and more
   dray offload --min-bytes 16k --wait umwait -- ./program argument
   dray offload --mover virtual --stats-file stats.json -- ./program
   dray run --profile 1e1w-s -- dray offload --mover hw -- ./program
-  dray offload --survey --report survey.html -- ./program   would a DSA help? No DSA is needed
+  dray offload --survey --report survey.html -- ./program   needs no DSA
 
-DTO's environment variables are honoured, with the defaults of DTO's code (DTO_MIN_BYTES=65536,
-DTO_AUTO_ADJUST_KNOBS=1, DTO_WAIT_METHOD=busypoll); an option here goes before its variable.
-Exit codes: those of the program; a signal that ends it ends dray. 1 the session failed, 2 usage or
-bad input, 3 no work queue, 126 the program cannot be executed, 127 there is no such program.";
+DTO's environment variables are honoured, with the defaults of DTO's code
+(DTO_MIN_BYTES=65536, DTO_AUTO_ADJUST_KNOBS=1, DTO_WAIT_METHOD=busypoll); an
+option here overrides its variable.
+Exit codes: those of the program; a signal that ends it ends dray. 1 the session
+failed, 2 usage or bad input, 3 no work queue, 126 the program cannot be
+executed, 127 there is no such program.";
 
 /// Arguments of `dray offload`.
 #[derive(Debug, clap::Args)]

@@ -38,7 +38,8 @@ A guest of QEMU reaches the first port with
   -device virtio-net-pci,netdev=n0
 and DPDK with --vdev net_virtio_user0,path=/tmp/a.sock.
 
-Exit codes: 0 ok (also after ctrl-C), 1 failed, 2 usage or bad input, 3 there is no DSA.";
+Exit codes: 0 ok (also after ctrl-C), 1 failed, 2 usage or bad input, 3 there is
+no DSA.";
 
 /// Copies of packets in flight when it ends are waited for, at most so long.
 const END: Duration = Duration::from_secs(2);

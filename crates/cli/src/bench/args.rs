@@ -18,11 +18,13 @@ Examples:
   dray bench --device hw --block_size=4k --queue_size=16 --benchmark_filter=^copy/
   dray bench --benchmark_filter=size:65536/ --benchmark_out=result.json --benchmark_out_format=json
 
-Without --real, cases run in modelled time: Time is virtual, CPU is the time that the core was busy with an
-iteration. A case ends after --benchmark_min_time, or sooner once it has repeated itself often
-enough. An iteration is qsize operations (async: qsize/threads of each thread); a batch counts as
-one operation of Latency/Op, all its bytes count in Throughput.
-Exit codes: 0 ok, 1 a case failed, 2 usage or bad input, 3 there is no DSA (--device hw).";
+Without --real, cases run in modelled time: Time is virtual, CPU is the time
+that the core was busy with an iteration. A case ends after
+--benchmark_min_time, or sooner once it has repeated itself often enough. An
+iteration is qsize operations (async: qsize/threads of each thread); a batch
+counts as one operation of Latency/Op, all its bytes count in Throughput.
+Exit codes: 0 ok, 1 a case failed, 2 usage or bad input, 3 there is no DSA
+(--device hw).";
 
 /// Flags are Google Benchmark's and DML's, spelled as those tools spell them.
 #[derive(Debug, clap::Args)]

@@ -70,7 +70,7 @@ pub(crate) struct Setup {
     /// Number of work queues.
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=255))]
     work_queues: u16,
-    /// Who submits to a work queue: one client or many; `d` and `s` do as well.
+    /// Who submits to a work queue: one client or many; `d` and `s` are short forms.
     #[arg(short, long, value_enum, default_value_t = Mode::Dedicated)]
     mode: Mode,
     /// Number of engines, all in group 0.
