@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=VALUES")]
     set: Vec<String>,
 
-    /// What sync and async mean: one operation outstanding against a full queue (paper), or what the
+    /// Meaning of sync and async: one operation outstanding against a full queue (paper), or what the
     /// script of a published reproduction does (seed).
     #[arg(long, value_name = "paper|seed", default_value = "paper", value_parser = protocol())]
     protocol: Protocol,

@@ -35,7 +35,7 @@ executed, 127 there is no such program.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Who executes what is offloaded.
+    /// Executor of offloaded calls.
     #[arg(long, value_enum, default_value_t = Mover::Auto)]
     mover: Mover,
     /// Work queues to use: wq0.0,wq2.0. Without it all shared ones, or else the dedicated ones.
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     /// splitting off, if nothing is adapted.
     #[arg(long, value_name = "FRACTION")]
     core_fraction: Option<String>,
-    /// Whether the two above follow the load of the device (DTO_AUTO_ADJUST_KNOBS, on).
+    /// Adapt the two options above to the load of the device (DTO_AUTO_ADJUST_KNOBS, on).
     #[arg(long, value_enum)]
     adapt: Option<Switch>,
     /// How threads wait for the device (DTO_WAIT_METHOD, busypoll).
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     /// The calls that are taken; without it all four (DTO_DSA_MEMCPY and so on).
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_enum)]
     calls: Vec<Call>,
-    /// What is done about a page fault of the device.
+    /// Treatment of a page fault of the device.
     #[arg(long, value_enum, default_value_t = Faults::Resume)]
     faults: Faults,
     /// How long a call waits for a completion (DRAY_OFFLOAD_DEADLINE, 60); 0: for ever. Then the core

@@ -103,11 +103,12 @@ struct SessionArgs {
     /// Print at the end what was submitted to the work queues, with advice.
     #[arg(long)]
     stats: bool,
-    /// Say which rules of asynchronous copies the programs break: what is in flight together and overlaps, records that are
-    /// shared or stale, wrong rests of partial completions, refused fields, work in flight at the end, lost descriptors.
+    /// Report races with the device and broken rules: overlapping descriptors in flight, shared or stale completion
+    /// records, wrong resumption after a partial completion, refused fields, work in flight at the end, lost descriptors.
     ///
-    /// Before descriptors start the program has some 0.1 ms of a processor to submit more, so that what is submitted together is seen together. At most 20 findings
-    /// of a class and a process are said. With `error` the session ends with code 1 if there is one.
+    /// Before descriptors start the program has some 0.1 ms of a processor to submit more, so that descriptors that are
+    /// submitted together are seen together. At most 20 findings of a class and a process are printed. With `error` the
+    /// session ends with code 1 if there is one.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "say")]
     sanitize: Option<Sanitize>,
     /// Write each descriptor to a file: FILE.json for Perfetto, FILE.csv.
@@ -134,9 +135,9 @@ enum Supervised {
 /// What a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sanitize {
-    /// Said.
+    /// Print findings.
     Say,
-    /// Said, and the session ends with code 1.
+    /// Print findings, and end with code 1 if there is one.
     Error,
 }
 

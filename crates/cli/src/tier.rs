@@ -90,10 +90,10 @@ struct Session {
     /// Which pages are promoted and demoted.
     #[arg(long, value_enum, default_value_t = Policy::Tpp)]
     policy: Policy,
-    /// Who copies pages.
+    /// Executor of the page copies.
     #[arg(long, value_enum, default_value_t = Mover::Cpu)]
     mover: Mover,
-    /// What happens to a thread that accesses a page while it moves.
+    /// Effect on a thread that accesses a page while it moves.
     #[arg(long, value_enum, default_value_t = Order::Strict)]
     order: Order,
     /// Reuse the frames that pages leave. By default they go back to the kernel.

@@ -62,10 +62,10 @@ pub(crate) struct Args {
         required = true
     )]
     ports: Vec<PortSpec>,
-    /// What is done with packets. Ports are wired in pairs (0 and 1, 2 and 3); a last one without a pair is wired to itself.
+    /// Forwarding mode. Ports are wired in pairs (0 and 1, 2 and 3); a last one without a pair is wired to itself.
     #[arg(long, value_enum, default_value_t = Forward::Switch)]
     forward: Forward,
-    /// Who copies packets. `sync`: the core, within the call; the others asynchronously.
+    /// Executor of the copies. `sync`: the core, within the call; the others asynchronously.
     #[arg(long, value_enum, default_value_t = MoverKind::Sync)]
     mover: MoverKind,
     /// Which work queues copy for which port, as DPDK's vhost example takes it: txdN to the guest of

@@ -63,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long = "benchmark_display_aggregates_only", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set, default_value = "false", hide_possible_values = true)]
     pub(super) display_aggregates_only: bool,
 
-    /// What is printed.
+    /// Format of the output.
     #[arg(long = "benchmark_format", visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = Form::Console)]
     pub(super) format: Form,
 
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long = "benchmark_out", value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
 
-    /// What the file holds.
+    /// Format of the file.
     #[arg(long = "benchmark_out_format", value_name = "FORMAT", value_enum, default_value_t = Form::Json)]
     pub(super) out_format: Form,
 

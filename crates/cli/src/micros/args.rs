@@ -148,7 +148,7 @@ pub(crate) struct Args {
     #[arg(short = 'r', hide = true)]
     pub(super) window: Option<String>,
 
-    /// What is printed: the result line, JSON or CSV.
+    /// Output: the result line, JSON or CSV.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Line)]
     pub(super) format: Form,
     /// Machine to model: a built-in platform (spr-2s, emr-2s, dsa2-2s) or a platform file; without it
