@@ -75,7 +75,7 @@ impl Core {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Operation: memmove, fill, nt_fill, compare, compval, dualcast, crc or copy_crc.
+    /// Operation: memmove (or copy), fill, nt_fill, compare, compval, dualcast, crc or copy_crc.
     #[arg(long, value_name = "OP", default_value = "memmove")]
     op: String,
 

@@ -18,17 +18,19 @@ use crate::{print, progress};
 
 const EXAMPLES: &str = "\
 Examples:
-  dray attest --dry-run                     what would be done, and how long it takes
-  sudo dray attest --out my-dsa.json        the first free work queue of this machine
+  dray attest --dry-run                     steps, and how long they take
+  sudo dray attest --out my-dsa.json        the first free work queue here
   sudo dray attest --device hw:wq1.0        this one
   dray attest --device virtual              the virtual device in this process
-  dray compare my-dsa.json                  beside the virtual device and the model
+  dray compare my-dsa.json                  beside the virtual device
   dray compare my-dsa.json another.json     beside another machine
 
-A work queue is used as it is configured, and no attribute is written: nothing has to be put back. It must be enabled,
-of the type user, and no other program should use it. The file has no names of hosts or users, no serial numbers and no
+A work queue is used as it is configured, and no attribute is written: nothing
+has to be put back. It must be enabled, of the type user, and no other program
+should use it. The file has no names of hosts or users, no serial numbers and no
 addresses of the network; docs/attest.md lists what is in it.
-Exit codes: 0 nothing deviates, 1 something does, 2 usage or bad input, 3 there is no DSA, 130 interrupted.";
+Exit codes: 0 nothing deviates, 1 something does, 2 usage or bad input, 3 there
+is no DSA, 130 interrupted.";
 
 /// Arguments of `dray attest`.
 #[derive(Debug, clap::Args)]

@@ -22,12 +22,14 @@ Examples:
   dray compare old.json new.json
   dray compare old.json new.json --fail-over 5% --svg change.svg
   dray compare before.log after.log
-  dray compare my-dsa.json                 a result of dray attest beside the virtual device and the model
+  dray compare my-dsa.json                 dray attest's, beside the model
   dray compare my-dsa.json another.json    beside another machine's
 
-Files are Google Benchmark's JSON or CSV (of any program), JSON or CSV of `dray bench` and
-`dray micros`, logs with dsa_perf_micros's result lines, or results of `dray attest`.
-Exit codes: 0 ok, 1 something got slower than --fail-over or deviates from the specification, 2 usage or bad input.";
+Files are Google Benchmark's JSON or CSV (of any program), JSON or CSV of `dray
+bench` and `dray micros`, logs with dsa_perf_micros's result lines, or results
+of `dray attest`.
+Exit codes: 0 ok, 1 something got slower than --fail-over or deviates from the
+specification, 2 usage or bad input.";
 
 /// Arguments of `dray compare`.
 #[derive(Debug, clap::Args)]

@@ -13,17 +13,18 @@ use clap::Subcommand;
 
 const EXAMPLES: &str = "\
 Examples:
-  dray config list -i                                  all that there is, as accel-config prints it
+  dray config list -i                                  all, as accel-config does
   sudo dray config setup -d dsa0 -w 1 -m d -e 4 -s 128 -b 64
-  dray config validate dsa.conf                        what would be refused, and what would be right
+  dray config validate dsa.conf                        refused settings
   sudo dray config load-config -c dsa.conf -e -f       all of it, or nothing
   sudo dray config --undo                              as it was before
   dray config new-tree /tmp/sys && DRAY_SYSFS_PATH=/tmp/sys dray config list -i
 
-Verbs, options and files are accel-config's. DRAY_SYSFS_PATH names a directory in the place of /sys,
-or its bus/dsa/devices; in a plain directory dray applies the rules of the driver itself. Whatever is written was tried on
-a model of the machine first. What was there before is kept in DRAY_STATE_DIR, or in the user's state
-directory.
+Verbs, options and files are accel-config's. DRAY_SYSFS_PATH names a directory
+in the place of /sys, or its bus/dsa/devices; in a plain directory dray applies
+the rules of the driver itself. Every write is tried on a model of the machine
+first. The former configuration is kept in DRAY_STATE_DIR, or in the user's
+state directory.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA driver.";
 
 /// Arguments of `dray config`.

@@ -18,21 +18,21 @@ use crate::terminal::{self, Verdict};
 
 const EXAMPLES: &str = "\
 Examples:
-  dray doctor                              what is wrong here, and what fixes it
-  dray doctor dmesg.txt                    what the messages of a log mean; this machine is not looked at
+  dray doctor                              faults of this machine, and fixes
+  dray doctor dmesg.txt                    messages of a log, explained
   journalctl -k -b -o json | dray doctor - the same from standard input
   dray doctor --message \"Error[0x80110000] dsa0/wq0.0: Unknown error\"
-  sudo dray doctor --format markdown       for an issue report; root can read more files
-  sudo dray doctor --capture dsa.tar.gz    to send to someone; lists what is in it
-  dray doctor --from dsa.tar.gz            diagnose that machine here; --message adds its error messages
-  dray doctor --explain sva                why a check matters, which messages confirm it, and where it is documented
+  sudo dray doctor --format markdown       for an issue; root reads more files
+  sudo dray doctor --capture dsa.tar.gz    to send to others; lists its files
+  dray doctor --from dsa.tar.gz            diagnose that machine here
+  dray doctor --explain sva                reason and documents of a check
 
-FILE is any text, plain or compressed by gzip, of any length: dmesg, a journal (also its JSON), the
-output of a tool, a question in a forum.
-Nothing is changed: files are read, no command is run. Of the kernel's messages and command line
-only what concerns the device is read and captured.
-Exit codes: 0 no error (there may be warnings and notes), 1 an error (in a text also a warning), 2 usage or
-bad input, 3 there is no DSA.";
+FILE is any text, plain or compressed by gzip, of any length: dmesg, a journal
+(also its JSON), the output of a tool, a question in a forum.
+Nothing is changed: files are read, no command is run. Of the kernel's messages
+and command line only what concerns the device is read and captured.
+Exit codes: 0 no error (there may be warnings and notes), 1 an error (in a text
+also a warning), 2 usage or bad input, 3 there is no DSA.";
 
 /// An attribute answers within microseconds; one of a stuck driver never.
 const DEADLINE: Duration = Duration::from_secs(2);

@@ -17,7 +17,8 @@ Examples:
   dray fidelity --area status --only approximate,unsupported
   dray fidelity --format json
 
-How true one run was: the last line of dray run --stats, and of dray vfio when its client has left.";
+The last line of dray run --stats says how many descriptors of a run were exact;
+dray vfio prints it when its client has left.";
 
 /// Arguments of `dray fidelity`.
 #[derive(Debug, clap::Args)]

@@ -30,9 +30,11 @@ Examples:
   dray figures --protocol seed --out seed
   dray figures --check --format json
 
+The publication is A Quantitative Analysis and Guidelines of Data Streaming
+Accelerator in Modern Intel Xeon Scalable Processors (ASPLOS 2024).
 Sizes: 256, 4k, 2M. Lists: 1,4,16 or 0-3. Sweeps: 256..1M*4, 8..64+8.
-Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA (--device hw), 130 interrupted (the same
-command resumes).";
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA (--device
+hw), 130 interrupted (the same command resumes).";
 
 /// Arguments of `dray figures`.
 #[derive(Debug, clap::Args)]
@@ -55,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=VALUES")]
     set: Vec<String>,
 
-    /// What sync and async mean: one operation outstanding against a full queue (paper), or what the
+    /// Meaning of sync and async: one operation outstanding against a full queue (paper), or what the
     /// script of a published reproduction does (seed).
     #[arg(long, value_name = "paper|seed", default_value = "paper", value_parser = protocol())]
     protocol: Protocol,

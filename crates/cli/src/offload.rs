@@ -18,22 +18,24 @@ use clap::ValueEnum;
 
 const EXAMPLES: &str = "\
 Examples:
-  dray offload --stats -- redis-server            calls of 64 KiB and more go to a device
+  dray offload --stats -- redis-server            calls of 64 KiB and more
   dray offload --min-bytes 16k --wait umwait -- ./program argument
   dray offload --mover virtual --stats-file stats.json -- ./program
   dray run --profile 1e1w-s -- dray offload --mover hw -- ./program
-  dray offload --survey --report survey.html -- ./program   would a DSA help? No DSA is needed
+  dray offload --survey --report survey.html -- ./program   needs no DSA
 
-DTO's environment variables are honoured, with the defaults of DTO's code (DTO_MIN_BYTES=65536,
-DTO_AUTO_ADJUST_KNOBS=1, DTO_WAIT_METHOD=busypoll); an option here goes before its variable.
-Exit codes: those of the program; a signal that ends it ends dray. 1 the session failed, 2 usage or
-bad input, 3 no work queue, 126 the program cannot be executed, 127 there is no such program.";
+DTO's environment variables are honoured, with the defaults of DTO's code
+(DTO_MIN_BYTES=65536, DTO_AUTO_ADJUST_KNOBS=1, DTO_WAIT_METHOD=busypoll); an
+option here overrides its variable.
+Exit codes: those of the program; a signal that ends it ends dray. 1 the session
+failed, 2 usage or bad input, 3 no work queue, 126 the program cannot be
+executed, 127 there is no such program.";
 
 /// Arguments of `dray offload`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Who executes what is offloaded.
+    /// Executor of offloaded calls.
     #[arg(long, value_enum, default_value_t = Mover::Auto)]
     mover: Mover,
     /// Work queues to use: wq0.0,wq2.0. Without it all shared ones, or else the dedicated ones.
@@ -46,7 +48,7 @@ pub(crate) struct Args {
     /// splitting off, if nothing is adapted.
     #[arg(long, value_name = "FRACTION")]
     core_fraction: Option<String>,
-    /// Whether the two above follow the load of the device (DTO_AUTO_ADJUST_KNOBS, on).
+    /// Adapt the two options above to the load of the device (DTO_AUTO_ADJUST_KNOBS, on).
     #[arg(long, value_enum)]
     adapt: Option<Switch>,
     /// How threads wait for the device (DTO_WAIT_METHOD, busypoll).
@@ -58,7 +60,7 @@ pub(crate) struct Args {
     /// The calls that are taken; without it all four (DTO_DSA_MEMCPY and so on).
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_enum)]
     calls: Vec<Call>,
-    /// What is done about a page fault of the device.
+    /// Treatment of a page fault of the device.
     #[arg(long, value_enum, default_value_t = Faults::Resume)]
     faults: Faults,
     /// How long a call waits for a completion (DRAY_OFFLOAD_DEADLINE, 60); 0: for ever. Then the core

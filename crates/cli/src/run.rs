@@ -18,21 +18,24 @@ use dray_run::{
 
 const EXAMPLES: &str = "\
 Examples:
-  dray run -- accel-config list -i                 one device, as on a fresh machine
+  dray run -- accel-config list -i                 one device, not configured
   dray run --profile 4e1w-s -- ./program           configured and enabled
   dray run --profile dsa.conf --personality 5.18 -- sh script.sh
   dray run --for dpdk --require work -- dpdk-test ...
   dray run --profile 4e1w-s --stats --trace run.json -- ./program
-  dray shell --profile 1e1w-d                      look around
+  dray shell --profile 1e1w-d                      a shell that sees it
 
-The command finds /sys/bus/dsa and /dev/dsa, and so does whatever it starts; no other process does. It
-needs no privilege where users may have namespaces and /dev/fuse.
-Submissions and UMWAIT are patched when a work queue is mapped. One in code without unwind tables, or made
-or loaded later, delivers SIGILL or SIGSEGV once to a handler of dray's: an alternate signal stack needs
-AT_MINSIGSTKSZ bytes then, for the kernel's frame alone. With --supervise always none delivers a signal, and
-each stops the program for its tracer.
-Exit codes: those of the command; a signal that ends it ends dray. 1 the session failed, 2 usage or
-bad input, 126 the command cannot be executed, 127 there is no such command.";
+The command and its children find /sys/bus/dsa and /dev/dsa; no other process
+does. No privilege is needed where users may have namespaces and /dev/fuse.
+When a program maps a work queue, dray patches its MOVDIR64B, ENQCMD and UMWAIT
+instructions. One in code without unwind tables, or in code made or loaded
+later, raises SIGILL or SIGSEGV once, for a handler of dray: an alternate signal
+stack then needs AT_MINSIGSTKSZ bytes for the kernel's frame alone. With
+--supervise always no instruction raises a signal, and each stops the program
+for its tracer.
+Exit codes: those of the command; a signal that ends it ends dray. 1 the session
+failed, 2 usage or bad input, 126 the command cannot be executed, 127 there is
+no such command.";
 
 /// Arguments of `dray run`.
 #[derive(Debug, clap::Args)]
@@ -48,6 +51,9 @@ pub(crate) struct Args {
 
 /// Arguments of `dray shell`.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  dray shell --profile 1e1w-d\n\nThe exit code is that of the shell."
+)]
 pub(crate) struct ShellArgs {
     #[command(flatten)]
     machine: SessionArgs,
@@ -56,7 +62,8 @@ pub(crate) struct ShellArgs {
 /// What the command finds.
 #[derive(Debug, clap::Args)]
 struct SessionArgs {
-    /// accel-config's file, or a name such as 4e1w-s: devices that are configured and enabled.
+    /// The devices, configured and enabled: a file of accel-config, or a name; 4e1w-s has 4 engines and 1 shared
+    /// work queue, 1e1w-d 1 engine and 1 dedicated work queue. Without it one device that is not configured.
     #[arg(long, value_name = "FILE|NAME")]
     profile: Option<String>,
     /// Name of every work queue of the profile, which some programs look for.
@@ -71,7 +78,7 @@ struct SessionArgs {
     /// Show an IAX, too, which stays disabled: for scripts that require one.
     #[arg(long)]
     iax: bool,
-    /// What happens when a descriptor that does not block on faults accesses a page that is not in memory.
+    /// Result of an access to a page that is not in memory, by a descriptor that does not block on faults.
     #[arg(long, value_enum, default_value_t = Faults::Strict)]
     faults: Faults,
     /// The only way to submit, or what must have happened; without it, the ways that the kernel has.
@@ -96,11 +103,12 @@ struct SessionArgs {
     /// Print at the end what was submitted to the work queues, with advice.
     #[arg(long)]
     stats: bool,
-    /// Say which rules of asynchronous copies the programs break: what is in flight together and overlaps, records that are
-    /// shared or stale, wrong rests of partial completions, refused fields, work in flight at the end, lost descriptors.
+    /// Report races with the device and broken rules: overlapping descriptors in flight, shared or stale completion
+    /// records, wrong resumption after a partial completion, refused fields, work in flight at the end, lost descriptors.
     ///
-    /// Before descriptors start the program has some 0.1 ms of a processor to submit more, so that what is submitted together is seen together. At most 20 findings
-    /// of a class and a process are said. With `error` the session ends with code 1 if there is one.
+    /// Before descriptors start the program has some 0.1 ms of a processor to submit more, so that descriptors that are
+    /// submitted together are seen together. At most 20 findings of a class and a process are printed. With `error` the
+    /// session ends with code 1 if there is one.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "say")]
     sanitize: Option<Sanitize>,
     /// Write each descriptor to a file: FILE.json for Perfetto, FILE.csv.
@@ -127,9 +135,9 @@ enum Supervised {
 /// What a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sanitize {
-    /// Said.
+    /// Print findings.
     Say,
-    /// Said, and the session ends with code 1.
+    /// Print findings, and end with code 1 if there is one.
     Error,
 }
 

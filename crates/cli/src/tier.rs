@@ -18,33 +18,41 @@ use dray_tier::size::Size;
 
 const EXAMPLES: &str = "\
 Examples:
-  dray tier --fast 256M -- redis-server            what is beyond 256 MiB goes to the slow tier
+  dray tier --fast 256M -- redis-server            memory beyond 256 MiB is slow
   dray tier --fast node:0 --slow node:1 -- ./program
   dray tier --fast 25% --policy memtis --mover virtual --stats -- ./program
   dray tier --fast node:0:4G --slow node:1 --pid 1234
   dray tier status                                 while it runs
-  dray tier bench                                  what moving pages costs here
+  dray tier bench                                  cost of moving pages here
   dray tier set limit_mt_num=8 cpu_multi_copy_pages=1
 
-A program is tiered from inside, by a preload library and a process on its memory (dray-tier), which has given up
-all rights; so are the programs that it starts. It needs Linux 6.8 or later, and userfaultfd(2). While the fast tier
-has room nothing is registered.
+A preload library in the program, and a process on its memory (dray-tier) that
+has given up all rights, move its pages, and those of the programs that it
+starts. This needs Linux 6.8 or later, and userfaultfd(2). No memory is
+registered before the fast tier is full.
 
-Without --tracking writes alone are seen: tpp, memtis and lru take what is only read for idle, and rotate and none
-need nothing. DAMON and hints see reads too; --order shared-read, which sees no writes, needs one of them for
-tpp, memtis and lru.
+Without --tracking only writes are seen: for tpp, memtis and lru a page that is
+only read is idle. rotate and none need no tracking. DAMON and hints see reads
+too; --order shared-read, which sees no writes, needs one of them for tpp,
+memtis and lru.
 
-A page is out for the microseconds of a move. A program finds another result than without dray, if it meets these, when it
-  is killed with a robust mutex that it has just taken, dumps core, or is read by a debugger (of 65536 pages read through
-  /proc/PID/mem none was out by default, 41 with hints);
-  calls mlockall(2), madvise(2) for guard regions, or pins memory for AF_XDP or VFIO by system calls of its own,
-  or starts threads so; by the C library it may;
+A page is not accessible for the microseconds of a move. A program can behave
+differently than without dray if it
+  is killed with a robust mutex that it has just taken,
+  dumps core, or is read by a debugger (of 65536 pages read through
+    /proc/PID/mem none was out by default, 41 with hints),
+  calls mlockall(2), madvise(2) for guard regions, or pins memory for AF_XDP or
+    VFIO, or starts threads, by system calls of its own (calls of the C library
+    are safe),
   kills the process dray-tier, or is saved or recorded as it runs (CRIU, rr).
-What it leaves in the background has dray as its parent, as long as that runs.
-Memory that is locked does not move. dray says this when it starts, but for --stats-file.
-Exit codes: those of the program; a signal that ends it ends dray. 1 the session failed, or a process
-could not be tiered and the program ended with 0; 2 usage or bad input, 3 there is no DSA (--mover hw),
-126 the program cannot be executed, 127 there is no such program.";
+Processes that it leaves in the background have dray as their parent, as long as
+dray runs.
+Memory that is locked does not move. dray prints these limits at the start,
+except with --stats-file.
+Exit codes: those of the program; a signal that ends it ends dray. 1 the session
+failed, or a process could not be tiered and the program ended with 0; 2 usage
+or bad input, 3 there is no DSA (--mover hw), 126 the program cannot be
+executed, 127 there is no such program.";
 
 /// Arguments of `dray tier`.
 #[derive(Debug, clap::Args)]
@@ -82,10 +90,10 @@ struct Session {
     /// Which pages are promoted and demoted.
     #[arg(long, value_enum, default_value_t = Policy::Tpp)]
     policy: Policy,
-    /// Who copies pages.
+    /// Executor of the page copies.
     #[arg(long, value_enum, default_value_t = Mover::Cpu)]
     mover: Mover,
-    /// What happens to a thread that accesses a page while it moves.
+    /// Effect on a thread that accesses a page while it moves.
     #[arg(long, value_enum, default_value_t = Order::Strict)]
     order: Order,
     /// Reuse the frames that pages leave. By default they go back to the kernel.

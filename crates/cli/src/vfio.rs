@@ -22,8 +22,8 @@ QEMU 10.1 or later connects to it. The guest's memory must be shared:
     -object memory-backend-memfd,id=mem,size=1G,share=on \\
     -device '{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"/tmp/dsa.sock\"}}' ...
 
-Clients are served one after the other; each finds a device as after power-on. SIGINT and SIGTERM end
-it. Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
+Clients are served one after the other; each finds a device as after power-on.
+SIGINT and SIGTERM end it. Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
 /// Arguments of `dray vfio`.
 #[derive(Debug, clap::Args)]

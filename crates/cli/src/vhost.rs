@@ -38,7 +38,8 @@ A guest of QEMU reaches the first port with
   -device virtio-net-pci,netdev=n0
 and DPDK with --vdev net_virtio_user0,path=/tmp/a.sock.
 
-Exit codes: 0 ok (also after ctrl-C), 1 failed, 2 usage or bad input, 3 there is no DSA.";
+Exit codes: 0 ok (also after ctrl-C), 1 failed, 2 usage or bad input, 3 there is
+no DSA.";
 
 /// Copies of packets in flight when it ends are waited for, at most so long.
 const END: Duration = Duration::from_secs(2);
@@ -61,10 +62,10 @@ pub(crate) struct Args {
         required = true
     )]
     ports: Vec<PortSpec>,
-    /// What is done with packets. Ports are wired in pairs (0 and 1, 2 and 3); a last one without a pair is wired to itself.
+    /// Forwarding mode. Ports are wired in pairs (0 and 1, 2 and 3); a last one without a pair is wired to itself.
     #[arg(long, value_enum, default_value_t = Forward::Switch)]
     forward: Forward,
-    /// Who copies packets. `sync`: the core, within the call; the others asynchronously.
+    /// Executor of the copies. `sync`: the core, within the call; the others asynchronously.
     #[arg(long, value_enum, default_value_t = MoverKind::Sync)]
     mover: MoverKind,
     /// Which work queues copy for which port, as DPDK's vhost example takes it: txdN to the guest of

@@ -16,18 +16,19 @@ use crate::complain::Usage;
 
 const EXAMPLES: &str = "\
 Examples:
-  dray vm                                        a shell in the guest; Ctrl-D ends it
+  dray vm                                        a shell; Ctrl-D ends it
   dray vm -- accel-config list -i                a command, with its exit code
   dray vm --inject halt-flr@100 -- sh -c 'dmesg | grep idxd'
-  dray vm build ./hello                          builds the modules of a folder for the guest's kernel
+  dray vm build ./hello                          builds modules for the guest
   dray vm --module ./idxd.ko                     an own build of the driver
   dray vm --tiers -- cat /sys/devices/system/node/online
   dray vm --net /tmp/a.sock -- sh -c '. /lib.sh; load_network; ip link'
   dray vm --gdb                                  waits for gdb on port 1234
 
-The first start downloads QEMU and Debian's kernel (about 500 MB) into the cache with apt, which must
-know a Debian archive, and builds the guest's modules. Nothing is installed. There is no KVM: the guest
-is slow. Exit codes: those of the command; 124 the guest was stuck, 125 it ended early.";
+The first start downloads QEMU and Debian's kernel (about 500 MB) into the cache
+with apt, which must know a Debian archive, and builds the guest's modules.
+Nothing is installed. There is no KVM: the guest is slow. Exit codes: those of
+the command; 124 the guest was stuck, 125 it ended early.";
 
 /// What is done without a guest.
 #[derive(Debug, clap::Subcommand)]

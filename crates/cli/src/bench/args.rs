@@ -18,11 +18,13 @@ Examples:
   dray bench --device hw --block_size=4k --queue_size=16 --benchmark_filter=^copy/
   dray bench --benchmark_filter=size:65536/ --benchmark_out=result.json --benchmark_out_format=json
 
-Without --real, cases run in modelled time: Time is virtual, CPU is the time that the core was busy with an
-iteration. A case ends after --benchmark_min_time, or sooner once it has repeated itself often
-enough. An iteration is qsize operations (async: qsize/threads of each thread); a batch counts as
-one operation of Latency/Op, all its bytes count in Throughput.
-Exit codes: 0 ok, 1 a case failed, 2 usage or bad input, 3 there is no DSA (--device hw).";
+Without --real, cases run in modelled time: Time is virtual, CPU is the time
+that the core was busy with an iteration. A case ends after
+--benchmark_min_time, or sooner once it has repeated itself often enough. An
+iteration is qsize operations (async: qsize/threads of each thread); a batch
+counts as one operation of Latency/Op, all its bytes count in Throughput.
+Exit codes: 0 ok, 1 a case failed, 2 usage or bad input, 3 there is no DSA
+(--device hw).";
 
 /// Flags are Google Benchmark's and DML's, spelled as those tools spell them.
 #[derive(Debug, clap::Args)]
@@ -61,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long = "benchmark_display_aggregates_only", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = BoolishValueParser::new(), action = ArgAction::Set, default_value = "false", hide_possible_values = true)]
     pub(super) display_aggregates_only: bool,
 
-    /// What is printed.
+    /// Format of the output.
     #[arg(long = "benchmark_format", visible_alias = "format", value_name = "FORMAT", value_enum, default_value_t = Form::Console)]
     pub(super) format: Form,
 
@@ -69,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long = "benchmark_out", value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
 
-    /// What the file holds.
+    /// Format of the file.
     #[arg(long = "benchmark_out_format", value_name = "FORMAT", value_enum, default_value_t = Form::Json)]
     pub(super) out_format: Form,
 

@@ -9,7 +9,7 @@ pub(crate) struct Devices {
     /// Devices, as dsa0.
     #[arg(required = true, value_name = "DEVICE")]
     devices: Vec<String>,
-    /// What was done is said in any case.
+    /// Always print what was done.
     #[arg(short, long)]
     verbose: bool,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Queues {
     /// Work queues, as dsa0/wq0.0 or wq0.0.
     #[arg(required = true, value_name = "WQ")]
     queues: Vec<String>,
-    /// What was done is said in any case.
+    /// Always print what was done.
     #[arg(short, long)]
     verbose: bool,
 }

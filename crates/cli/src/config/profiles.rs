@@ -20,7 +20,7 @@ pub(crate) struct List {
     /// This device only.
     #[arg(short, long, value_name = "DEVICE")]
     device: Option<String>,
-    /// What is not enabled, too.
+    /// Include devices and queues that are not enabled.
     #[arg(short, long)]
     idle: bool,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Load {
     /// Disable devices that are enabled first.
     #[arg(short, long)]
     forced: bool,
-    /// What was done is said in any case.
+    /// Always print what was done.
     #[arg(short, long)]
     verbose: bool,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Setup {
     /// Number of work queues.
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=255))]
     work_queues: u16,
-    /// Who submits to a work queue: one client or many; `d` and `s` do as well.
+    /// Mode of the work queues: one client or many; `d` and `s` are short forms.
     #[arg(short, long, value_enum, default_value_t = Mode::Dedicated)]
     mode: Mode,
     /// Number of engines, all in group 0.

@@ -31,7 +31,7 @@ pub(crate) struct Group {
     /// Read buffers that the group may hold.
     #[arg(short = 't', long)]
     read_buffers_allowed: Option<u64>,
-    /// Whether the device's limit applies: 0 or 1.
+    /// Apply the device's limit: 0 or 1.
     #[arg(short = 'l', long)]
     use_read_buffer_limit: Option<u64>,
     /// Traffic class A, 0 to 7.
@@ -62,7 +62,7 @@ pub(crate) struct Wq {
     /// Priority, 1 (low) to 15 (high).
     #[arg(short = 'p', long)]
     priority: Option<u64>,
-    /// Whether descriptors may block on faults: 0 or 1.
+    /// Let descriptors block on faults: 0 or 1.
     #[arg(short = 'b', long)]
     block_on_fault: Option<u64>,
     /// Occupancy up to which the limited portal accepts; shared queues.

@@ -22,9 +22,9 @@ use crate::progress::Bar;
 
 const EXAMPLES: &str = "\
 Examples:
-  dray fabric bench                                  all experiments, as a report in dray-fabric/
+  dray fabric bench                          all, as a report in dray-fabric/
   dray fabric bench --only tails,partition --format csv
-  dray fabric bench --check                          the simulator beside every published number
+  dray fabric bench --check                  beside every published number
   dray fabric bench --only arrival --trace tlps.json TLPs and transfers for ui.perfetto.dev
   dray fabric bench --file mine.toml                 an experiment of your own
 

@@ -27,7 +27,8 @@ Examples:
   dray fabric collective parameter-server --write-jobs jobs.toml
   dray fabric schedule --topology gpu8 --jobs jobs.toml
 
-Every step waits for the step before it, as with a barrier. `des` is the simulator: the time that the others should foretell.
+Every step waits for the step before it, as with a barrier. `des` is the
+simulator: the time that the others should predict.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
 /// Arguments of `dray fabric collective`.

@@ -31,11 +31,13 @@ Examples:
   dray fabric compare-estimators --instances 200 --flows 8 --arbiter least-served --queues fifo
   dray fabric compare-estimators --topology gpu8 --outstanding 4096,65536 --format csv
 
-Draws flows between random hosts and endpoints, each with a random demand up to the narrowest edge of its path and one of the
-outstanding sizes. `ingress` assumes the arbiter and the queues of the row, unless --assume-arbiter or --assume-queues name
-others. Instances in which no edge is full are drawn again. The error of an instance is the mean over its flows of
-|estimate - simulated| / simulated. Differences are paired: both estimators have the same instances. Exit codes: 0 ok, 1 failed,
-2 usage or bad input.";
+Draws flows between random hosts and endpoints, each with a random demand up to
+the narrowest edge of its path and one of the outstanding sizes. `ingress`
+assumes the arbiter and the queues of the row, unless --assume-arbiter or
+--assume-queues name others. Instances in which no edge is full are drawn again.
+The error of an instance is the mean over its flows of |estimate - simulated| /
+simulated. Differences are paired: both estimators have the same instances.
+Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
 /// Arguments of `dray fabric compare-estimators`.
 #[derive(Debug, clap::Args)]

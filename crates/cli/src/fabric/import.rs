@@ -13,12 +13,13 @@ Examples:
   dray fabric import > here.toml               this machine's PCI tree
   dray fabric import captured/sys --name rack7 a captured copy: DIR/devices/pci0000:00/...
   lstopo --whole-io --of xml node.xml && dray fabric import node.xml
-  dray fabric import nccl.xml                  NCCL's or RCCL's topology (NCCL_TOPO_DUMP_FILE)
+  dray fabric import nccl.xml   NCCL's or RCCL's topology (NCCL_TOPO_DUMP_FILE)
   nvidia-smi topo -m > topo.txt && dray fabric import topo.txt
   sudo lspci -vvnn > lspci.txt && dray fabric import lspci.txt
 
-As root sysfs and lspci have MPS and MRRS, too; what cannot be read is marked `unread` in the file. An idle GPU's link runs
-slower than it can: the file has what it can, a note both. NVLink and xGMI are not in the file.
+As root sysfs and lspci have MPS and MRRS, too; what cannot be read is marked
+`unread` in the file. An idle GPU's link runs slower than it can: the file has
+the higher speed, and a note names both. NVLink and xGMI are not in the file.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
 /// Arguments of `dray fabric import`.

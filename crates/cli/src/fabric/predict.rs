@@ -25,12 +25,15 @@ A file of flows, TOML or CSV:
   [[flow]]
   from = \"host\"             the node where it starts
   to = \"C\"                  the node where it ends
-  demand_gib_s = 8.51       what it reaches alone; left away: what its path lets through
-  outstanding_bytes = 16384 bytes in flight, for `ingress` and `des`; left away: so many that they do not limit it
-Where estimators differ by more than 10 %, that is said first: then `des`, which sends every TLP, is nearest to a fabric. It runs
-for up to 64 flows, and for more with --verify.
-Further keys: name, weight, source (flows of one source share a queue), path (edges instead of the route).
-All rates are GiB/s of payload. Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
+  demand_gib_s = 8.51       its rate when alone; without it no limit
+  outstanding_bytes = 16384 in flight, for `ingress` and `des`; else no limit
+Where estimators differ by more than 10 %, the first line says so: `des`, which
+simulates every TLP, is then nearest to a real fabric. It runs for up to 64
+flows, and for more with --verify.
+Further keys: name, weight, source (flows of one source share a queue), path
+(edges instead of the route).
+All rates are GiB/s of payload. Exit codes: 0 ok, 1 failed, 2 usage or bad
+input.";
 
 /// Arguments of `dray fabric predict`.
 #[derive(Debug, clap::Args)]

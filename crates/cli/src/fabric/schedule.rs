@@ -30,9 +30,12 @@ A file of jobs, TOML or CSV:
   to = \"C\"                  the node where it ends
   bytes = \"1M\"              a multiple of 64
   arrival_us = 12.5         when it is known
-Further keys: name, after (names of jobs that must end first), demand_gib_s, outstanding_bytes.
-Policies know a job from its arrival on. `foreseen` is what the estimator says, `replayed` what the simulator measures if the jobs
-are sent as decided. `guided` keeps promises as far as its estimator knows the fabric: `maxmin` and `ecr` know no credits.
+Further keys: name, after (names of jobs that must end first), demand_gib_s,
+outstanding_bytes.
+Policies know a job from its arrival on. `foreseen` is what the estimator says,
+`replayed` what the simulator measures if the jobs are sent as decided. `guided`
+keeps promises as far as its estimator knows the fabric: `maxmin` and `ecr` know
+no credits.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
 /// Arguments of `dray fabric schedule`.

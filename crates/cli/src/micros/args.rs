@@ -8,21 +8,24 @@ use dray_experiment::parse_bytes;
 
 const EXAMPLES: &str = "\
 Examples (dsa_perf_micros's own):
-  dray micros -n128 -s4k -j -c -f -i1000 -k5 -w0 -zF,F -o3      bandwidth of a dedicated queue
-  dray micros -n128 -s4k -j -f -i1000 -k5-8 -w1 -zF,F -o3       of a shared one
-  dray micros -n512 -b4 -s4k -j -f -i1000 -k5 -w1 -zF,F -o3     with batches
-  dray micros -n2 -w0 -o3 -zF,F -f -s1k -i100 -k1 -q1 -t4k      latency, translations miss
-  dray micros -n1 -w0 -o3 -zF,F -f -s1k -i100 -k1 -q1           latency, translations hit
+  dray micros -n128 -s4k -j -c -f -i1000 -k5 -w0 -zF,F -o3      dedicated queue
+  dray micros -n128 -s4k -j -f -i1000 -k5-8 -w1 -zF,F -o3       shared queue
+  dray micros -n512 -b4 -s4k -j -f -i1000 -k5 -w1 -zF,F -o3     batches
+  dray micros -n2 -w0 -o3 -zF,F -f -s1k -i100 -k1 -q1 -t4k      latency, misses
+  dray micros -n1 -w0 -o3 -zF,F -f -s1k -i100 -k1 -q1           latency, hits
   dray micros -jcf -K[0-3]@dsa0,0 -K[4-7]@dsa2,0 -n32 -o3 -zF,F several devices
 
-  dray micros -m -n128 -s4k -i25 -zF,F -o3                      the CPU of this machine
-  dray micros --device hw:wq0.0 -n128 -s4k -j -i1000 -o3        a device of this machine
-  dray micros -m -S0,1 --platform spr-2s -zF,F -o3              a modelled core, source and target apart
-  dray micros -n1 -q1 -s4k --format json                        the same for programs
+  dray micros -m -n128 -s4k -i25 -zF,F -o3                      this CPU
+  dray micros --device hw:wq0.0 -n128 -s4k -j -i1000 -o3        this DSA
+  dray micros -m -S0,1 --platform spr-2s -zF,F -o3              modelled core
+  dray micros -n1 -q1 -s4k --format json                        as JSON
 
-Without --config, -w0 is 1e1w-d (a device for each CPU) and -w1 is 1e1w-s. Without -m all runs in
-modelled time. The result line is dsa_perf_micros's, cycles are of a 2 GHz time stamp counter.
-Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA (--device hw).";
+Misses and hits are those of address translation.
+Without --config, -w0 is 1e1w-d (a device for each CPU) and -w1 is 1e1w-s.
+Without -m all runs in modelled time. The result line is dsa_perf_micros's,
+cycles are of a 2 GHz time stamp counter.
+Exit codes: 0 ok, 1 failed, 2 usage or bad input, 3 there is no DSA (--device
+hw).";
 
 /// Flags are dsa_perf_micros's, with their meaning.
 #[derive(Debug, clap::Args)]
@@ -145,7 +148,7 @@ pub(crate) struct Args {
     #[arg(short = 'r', hide = true)]
     pub(super) window: Option<String>,
 
-    /// What is printed: the result line, JSON or CSV.
+    /// Output: the result line, JSON or CSV.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Line)]
     pub(super) format: Form,
     /// Machine to model: a built-in platform (spr-2s, emr-2s, dsa2-2s) or a platform file; without it
