@@ -106,7 +106,7 @@ struct SessionArgs {
     /// Report races with the device and broken rules: overlapping descriptors in flight, shared or stale completion
     /// records, wrong resumption after a partial completion, refused fields, work in flight at the end, lost descriptors.
     ///
-    /// Before descriptors start the program has some 0.1 ms of a processor to submit more, so that descriptors that are
+    /// Before descriptors start the program has some 0.2 ms of a processor to submit more, so that descriptors that are
     /// submitted together are seen together. At most 20 findings of a class and a process are printed. With `error` the
     /// session ends with code 1 if there is one.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "say")]

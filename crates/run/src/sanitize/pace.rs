@@ -9,12 +9,12 @@ use crate::processes::Pid;
 
 /// Processor time that a program has before its descriptor starts: more than it needs to the next submission, with the trap
 /// that its first one may take.
-const ENOUGH: Duration = Duration::from_micros(100);
+const ENOUGH: Duration = Duration::from_micros(200);
 /// Looks at a program that runs, and whether any of its threads does.
 const LOOK: Duration = Duration::from_micros(20);
 const LOOKS: u32 = 10;
 /// A program that neither runs nor sleeps has no longer.
-const LONGEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_millis(500);
 /// How long the end of a mapping, or of the program, takes to arrive here.
 const ARRIVAL: Duration = Duration::from_millis(2);
 
