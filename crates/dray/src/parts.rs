@@ -221,12 +221,6 @@ fn is_fault(record: &CompletionRecord) -> bool {
     record.status().code() == Status::PAGE_FAULT.code()
 }
 
-/// Bytes of a backward move that can be left so that the rest does not overlap: a device moves that forward.
-pub(crate) fn distance(operation: &Operation) -> u64 {
-    let d = operation.descriptor();
-    d.address1.abs_diff(d.address2)
-}
-
 /// Bytes that a part of `len` bytes has done before it met a page fault. What has no parts begins again: a delta
 /// record is made, or applied, anew.
 pub(crate) fn done_at_fault(operation: &Operation, record: &CompletionRecord, len: u32) -> u32 {

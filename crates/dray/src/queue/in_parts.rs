@@ -42,7 +42,9 @@ impl InParts {
     /// The rest of a backward move that does not overlap is a forward one: what is done of it counts.
     fn turn(&mut self) {
         let left = self.operation.len() - self.done;
-        if self.backward && self.done > 0 && u64::from(left) <= parts::distance(&self.operation) {
+        let d = self.operation.descriptor();
+        let distance = d.address1.abs_diff(d.address2);
+        if self.backward && self.done > 0 && u64::from(left) <= distance {
             self.operation = parts::part(&self.operation, 0, left, None);
             self.from_end = self.done;
             (self.done, self.backward) = (0, false);
