@@ -1,4 +1,4 @@
-//! Files of `dray fabric`: topologies, experiments, hwloc's XML; read, or refused with words.
+//! Files of `dray fabric`: topologies, experiments, what tools say of machines; read, or refused with words.
 
 use dray_pcie::bench::FabricExperiment;
 use dray_pcie::{Topology, import_text};
@@ -17,9 +17,28 @@ const EXPERIMENTS: &[&str] = &[
     include_str!("../../../fabrics/experiments/partition.toml"),
 ];
 
-const MACHINES: &[&str] = &[include_str!(
-    "../../pcie/tests/fixtures/hwloc/two-sockets.xml"
-)];
+const MACHINES: &[&str] = &[
+    include_str!("../../pcie/tests/fixtures/hwloc/two-sockets.xml"),
+    NCCL,
+    MATRIX,
+    LSPCI,
+];
+
+const NCCL: &str = r#"<system version="1"><cpu numaid="0" affinity="ffff" arch="x86_64">
+<pci busid="0000:11:00.0" class="0x060400" link_speed="16 GT/s" link_width="16">
+<pci busid="0000:17:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16"><gpu dev="0" sm="90">
+<nvlink target="0000:e7:00.0" count="18" tclass="0x068000"/></gpu></pci>
+<pci busid="0000:1c:00.0" class="0x020700" link_speed="16 GT/s" link_width="16"><nic><net name="mlx5_0"/></nic></pci>
+</pci></cpu></system>"#;
+
+const MATRIX: &str = "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\tSYS\t0-31\t0\n\
+    GPU1\tPIX\t X \tNV4\t0-31\t0\nNIC0\tSYS\tPXB\t X \t\t\n";
+
+const LSPCI: &str = "17:01.0 PCI bridge [0604]: Intel Corporation Device [8086:352a] (rev 30)\n\tNUMA node: 1\n\
+    \tBus: primary=17, secondary=18, subordinate=19, sec-latency=0\n\
+    18:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2331] (rev a1)\n\
+    \t\t\tMaxPayload 256 bytes, MaxReadReq 4096 bytes\n\t\tLnkCap:\tPort #0, Speed 32GT/s, Width x16\n\
+    \t\tLnkSta:\tSpeed 2.5GT/s (downgraded), Width x16\n6a:01.0 System peripheral: Intel Corporation Device 0b25\n";
 
 /// Reads a text as one of the files. What is accepted must hold together: a topology finds routes or says which it has not, and
 /// can be drawn; an imported machine is a topology that can be read.
@@ -44,7 +63,7 @@ pub fn fabrics(bytes: &[u8]) {
                 }
             }),
             1 => FabricExperiment::parse(&text(draw, EXPERIMENTS), "hostile.toml").map(|_| ()),
-            _ => import_text(&text(draw, MACHINES), "hostile.xml", "machine").map(|imported| {
+            _ => import_text(&text(draw, MACHINES), "hostile", "machine").map(|imported| {
                 let read = Topology::from_toml(&imported.toml, "machine.toml");
                 assert!(read.is_ok(), "what was imported cannot be read: {read:?}");
             }),
