@@ -5,13 +5,13 @@
 
 mod accesses;
 mod finding;
+mod flight;
 mod pace;
 mod resume;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::io::{self, Write};
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use crate::processes::Pid;
 use accesses::Accesses;
 pub use finding::Class;
 use finding::Finding;
+use flight::{Flight, flight, race, status_byte};
 use resume::{Follow, Partial};
 
 /// Findings of a class and a process that are said; more are counted.
@@ -144,21 +145,6 @@ fn say(books: &Mutex<Books>) {
     for finding in found {
         let _ = writeln!(io::stderr(), "{finding}");
     }
-}
-
-/// A descriptor in flight.
-#[derive(Debug, Clone, Copy)]
-struct Flight<K> {
-    pid: Option<Pid>,
-    device: u32,
-    wq: u16,
-    descriptor: Descriptor,
-    accesses: Accesses,
-    batch: Option<K>,
-    /// Its address space; 0 where there are none.
-    pasid: u32,
-    /// That it was in flight at the end has been said.
-    closed: bool,
 }
 
 /// What descriptors are called: by device and handle.
@@ -463,60 +449,6 @@ impl<K: Copy + Eq + Hash> Books<K> {
             self.found.push(finding);
         }
     }
-}
-
-/// Bytes for which it matters which of two is first. Two that do the same leave the same, whichever it is.
-fn race<K>(one: &Flight<K>, other: &Flight<K>) -> Option<Range<u64>> {
-    let operands = |flight: &Flight<K>| {
-        let d = &flight.descriptor;
-        (d.opcode_byte(), d.address1, d.address2, d.size, d.operation)
-    };
-    let same = operands(one) == operands(other) && one.accesses.repeats();
-    let bytes = one.accesses.conflict(&other.accesses)?;
-    (!same).then_some(bytes)
-}
-
-fn flight<K>(
-    pid: Option<Pid>,
-    place: (u32, u16),
-    descriptor: &Descriptor,
-    batch: Option<K>,
-) -> Flight<K> {
-    Flight {
-        pid,
-        device: place.0,
-        wq: place.1,
-        descriptor: *descriptor,
-        accesses: Accesses::of(descriptor),
-        batch,
-        pasid: 0,
-        closed: false,
-    }
-}
-
-/// The first byte of a record in a process; `None` if it cannot be read, as where its page is not present yet.
-fn status_byte(pid: Pid, address: u64) -> Option<u8> {
-    let mut status = 0_u8;
-    let local = libc::iovec {
-        iov_base: (&raw mut status).cast(),
-        iov_len: 1,
-    };
-    let remote = libc::iovec {
-        iov_base: std::ptr::without_provenance_mut(address as usize),
-        iov_len: 1,
-    };
-    // SAFETY: one byte is written, to `status`; the kernel checks the other side.
-    let read = unsafe {
-        libc::process_vm_readv(
-            pid as libc::pid_t,
-            &raw const local,
-            1,
-            &raw const remote,
-            1,
-            0,
-        )
-    };
-    (read == 1).then_some(status)
 }
 
 #[cfg(test)]

@@ -1,0 +1,77 @@
+//! A descriptor in flight, and what it may race with.
+
+use std::ops::Range;
+
+use dray_spec::Descriptor;
+
+use super::accesses::Accesses;
+use crate::processes::Pid;
+
+/// A descriptor in flight.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flight<K> {
+    pub(super) pid: Option<Pid>,
+    pub(super) device: u32,
+    pub(super) wq: u16,
+    pub(super) descriptor: Descriptor,
+    pub(super) accesses: Accesses,
+    pub(super) batch: Option<K>,
+    /// Its address space; 0 where there are none.
+    pub(super) pasid: u32,
+    /// That it was in flight at the end has been said.
+    pub(super) closed: bool,
+}
+
+/// Bytes for which it matters which of two is first. Two that do the same leave the same, whichever it is.
+pub(super) fn race<K>(one: &Flight<K>, other: &Flight<K>) -> Option<Range<u64>> {
+    let operands = |flight: &Flight<K>| {
+        let d = &flight.descriptor;
+        (d.opcode_byte(), d.address1, d.address2, d.size, d.operation)
+    };
+    let same = operands(one) == operands(other) && one.accesses.repeats();
+    let bytes = one.accesses.conflict(&other.accesses)?;
+    (!same).then_some(bytes)
+}
+
+pub(super) fn flight<K>(
+    pid: Option<Pid>,
+    place: (u32, u16),
+    descriptor: &Descriptor,
+    batch: Option<K>,
+) -> Flight<K> {
+    Flight {
+        pid,
+        device: place.0,
+        wq: place.1,
+        descriptor: *descriptor,
+        accesses: Accesses::of(descriptor),
+        batch,
+        pasid: 0,
+        closed: false,
+    }
+}
+
+/// The first byte of a record in a process; `None` if it cannot be read, as where its page is not present yet.
+pub(super) fn status_byte(pid: Pid, address: u64) -> Option<u8> {
+    let mut status = 0_u8;
+    let local = libc::iovec {
+        iov_base: (&raw mut status).cast(),
+        iov_len: 1,
+    };
+    let remote = libc::iovec {
+        iov_base: std::ptr::without_provenance_mut(address as usize),
+        iov_len: 1,
+    };
+    // SAFETY: one byte is written, to `status`; the kernel checks the other side.
+    let read = unsafe {
+        libc::process_vm_readv(
+            pid as libc::pid_t,
+            &raw const local,
+            1,
+            &raw const remote,
+            1,
+            0,
+        )
+    };
+    (read == 1).then_some(status)
+}
