@@ -3,7 +3,7 @@
 /// Of what is printed, files say much: no character of it is a command for the terminal. These stand for those of the
 /// standard library in all modules below.
 macro_rules! eprintln {
-    ($($words:tt)*) => { std::eprintln!("{}", dray_output::shown(&format!($($words)*))) };
+    ($($words:tt)*) => { dray_output::eprintln!("{}", dray_output::shown(&format!($($words)*))) };
 }
 macro_rules! eprint {
     ($($words:tt)*) => { std::eprint!("{}", dray_output::shown(&format!($($words)*))) };

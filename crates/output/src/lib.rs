@@ -51,3 +51,18 @@ pub fn growing(path: &Path) -> io::Result<File> {
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
     Output::prepare(path)?.write(bytes)
 }
+
+/// As the standard library's, but a standard error that nobody reads any more is no panic: `2>&1 | head` is no reason to
+/// leave a device, or its programs, behind.
+#[macro_export]
+macro_rules! eprintln {
+    () => {
+        $crate::eprintln!("")
+    };
+    ($($argument:tt)*) => {{
+        let _ = ::std::io::Write::write_fmt(
+            &mut ::std::io::stderr(),
+            ::std::format_args!("{}\n", ::std::format_args!($($argument)*)),
+        );
+    }};
+}

@@ -6,6 +6,9 @@
 //! driver, onto the registers of virtual devices. Nothing outside the namespaces changes, and
 //! nothing is left when they end.
 
+#[macro_use(eprintln)]
+extern crate dray_output;
+
 mod admission;
 mod advice;
 mod child;

@@ -418,3 +418,23 @@ fn commands_without_their_device_exit_with_3() {
         says(&stderr, &["error: ", "\nhint: "]);
     }
 }
+
+/// As with `2>&1 | head`: a standard error that nobody reads changes no exit code.
+#[test]
+fn a_closed_standard_error_is_no_panic() {
+    for (line, code) in [
+        ("advise --size x", 2),
+        ("run -- true", 0),
+        ("run --stats -- false", 1),
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let status = std::process::Command::new(env!("CARGO_BIN_EXE_dray"))
+            .args(line.split(' '))
+            .stdout(std::process::Stdio::null())
+            .stderr(writer)
+            .status()
+            .expect("it runs");
+        assert_eq!(status.code(), Some(code), "{line}");
+    }
+}
