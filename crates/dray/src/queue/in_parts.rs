@@ -126,15 +126,14 @@ impl<P: Port> Queue<P> {
     #[cold]
     pub(super) fn has_executed_some(&self, unit: Unit) -> bool {
         let whole = self.in_parts.get(unit.first as usize).copied().flatten();
-        unit.in_parts && whole.is_some_and(|whole| whole.done > 0)
+        unit.in_parts && whole.is_some_and(|whole| whole.done > 0 || whole.from_end > 0)
     }
 
     /// What goes on was refused by a full queue: it is handed over again, for its caller has submitted all it knows of.
     #[inline]
     pub(super) fn submit_rest(&mut self) {
-        let goes_on = |unit: &Unit| unit.of_batch || unit.resumed > 0 || unit.in_parts;
-        if let Some(unit) = self.queued.front().copied().filter(goes_on)
-            && (unit.of_batch || unit.resumed > 0 || self.has_executed_some(unit))
+        if let Some(&unit) = self.queued.front()
+            && (unit.of_batch || unit.resumed > 0 || unit.in_parts && self.has_executed_some(unit))
         {
             self.submit();
         }

@@ -221,6 +221,53 @@ mod tests {
         }
     }
 
+    /// Accepts so many.
+    struct Refusing(u32);
+
+    impl Port for Refusing {
+        const EXECUTOR: Executor = Executor::Virtual;
+
+        fn submit(&mut self, _: &Descriptor) -> Submission {
+            match self.0.checked_sub(1) {
+                Some(left) => {
+                    self.0 = left;
+                    Submission::Accepted
+                }
+                None => Submission::Retry,
+            }
+        }
+
+        fn credits(&self) -> usize {
+            8
+        }
+
+        fn lost(&self) -> Option<QueueLost> {
+            None
+        }
+    }
+
+    /// Its rest no longer overlaps and takes its place: still a part of it is done, and it must not begin again.
+    #[test]
+    fn a_backward_move_of_which_the_rest_is_withdrawn_was_on_a_queue() {
+        let memory = Arc::new(SlotMemory::new(2));
+        let capabilities = Capabilities {
+            max_transfer_bytes: 4096,
+            ..Capabilities::software()
+        };
+        let mut queue = Queue::new(Refusing(1), capabilities, memory.clone(), 2);
+        queue.divide_from_now_on();
+        queue
+            .enqueue(&Operation::memmove(0x10000, 0x11000, 8192))
+            .expect("a slot");
+        queue.submit();
+        write(&memory, 0, Status::SUCCESS, 0);
+        let mut ended = [Outcome::default(); 2];
+        assert_eq!((queue.poll_outcomes(&mut ended), queue.withdraw()), (0, 1));
+        assert_eq!(queue.poll_outcomes(&mut ended), 1);
+        assert!(ended[0].withdrawn && ended[0].accepted);
+        assert_eq!(ended[0].completion.record.bytes_completed, 4096);
+    }
+
     #[test]
     fn what_is_withdrawn_was_on_no_queue() {
         let memory = Arc::new(SlotMemory::new(2));
