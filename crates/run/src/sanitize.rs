@@ -12,7 +12,7 @@ mod resume;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dray_device::WorkId;
@@ -71,15 +71,12 @@ impl Sanitizer {
         event: &Event,
         owner: impl FnOnce(u32) -> Option<Pid>,
     ) {
-        let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut books = lock(&self.0);
         books.take_in(device, event, owner);
         if *event == Event::Held {
-            let all = std::mem::take(&mut books.submitters);
-            let (own, others) = all.into_iter().partition(|(of, _)| *of == device);
-            books.submitters = others;
-            let own: BTreeSet<(u32, Pid)> = own;
+            let own = books.submitters.remove(&device).unwrap_or_default();
             drop(books);
-            for (_, pid) in own {
+            for pid in own {
                 if !pace::wait(pid) {
                     self.closed(None, pid);
                 }
@@ -89,13 +86,12 @@ impl Sanitizer {
 
     /// A process has ended, or has unmapped its portal of a device.
     pub(crate) fn closed(&self, device: Option<u32>, pid: Pid) {
-        let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        books.close(device, pid);
+        lock(&self.0).close(device, pid);
     }
 
     /// Descriptors that full queues of a device have lost.
     pub(crate) fn lost(&self, device: u32, queues: impl Iterator<Item = (u16, u64)>) {
-        let mut books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut books = lock(&self.0);
         for (wq, count) in queues {
             books.report(Finding {
                 class: Class::Lost,
@@ -131,17 +127,17 @@ impl Sanitizer {
 
     pub(crate) fn end(&self) -> Findings {
         say(&self.0);
-        let books = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        books.findings.clone()
+        lock(&self.0).findings.clone()
     }
+}
+
+fn lock(books: &Mutex<Books>) -> MutexGuard<'_, Books> {
+    books.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Says what was found since the last time. Nobody may read it.
 fn say(books: &Mutex<Books>) {
-    let found = {
-        let mut books = books.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut books.found)
-    };
+    let found = std::mem::take(&mut lock(books).found);
     for finding in found {
         let _ = writeln!(io::stderr(), "{finding}");
     }
@@ -164,8 +160,8 @@ struct Books<K = Key> {
     spaces: Option<Arc<Spaces>>,
     /// The last that has ended, by device: the record of no other can be missing.
     last: HashMap<u32, Flight<K>>,
-    /// Processes of what was accepted since the last pause.
-    submitters: BTreeSet<(u32, Pid)>,
+    /// Processes of what was accepted since the last pause of each device.
+    submitters: HashMap<u32, BTreeSet<Pid>>,
 }
 
 impl<K> Default for Books<K> {
@@ -179,7 +175,7 @@ impl<K> Default for Books<K> {
             found: Vec::new(),
             spaces: None,
             last: HashMap::new(),
-            submitters: BTreeSet::new(),
+            submitters: HashMap::new(),
         }
     }
 }
@@ -194,7 +190,10 @@ impl Books {
                 descriptor,
             } => {
                 let mut flight = flight(owner(*pasid), (device, *wq), descriptor, None);
-                self.submitters.extend(flight.pid.map(|pid| (device, pid)));
+                self.submitters
+                    .entry(device)
+                    .or_default()
+                    .extend(flight.pid);
                 flight.pasid = *pasid;
                 // Its program has ended before the device came to it.
                 if self.is_gone(&flight) {
