@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::SpaceError;
 use crate::process::Process;
+use crate::transfer;
 
 /// Processes by PASID. The side that gives PASIDs adds and removes them while devices work.
 #[derive(Debug, Default)]
@@ -44,6 +45,14 @@ impl Spaces {
     /// nor executed another program.
     pub fn is_there(&self, pasid: u32) -> bool {
         self.get(pasid).is_some_and(|process| process.is_there())
+    }
+
+    /// A byte of the memory that `pasid` stands for; `None` if the process could not read it itself, or has ended.
+    pub fn read_byte(&self, pasid: u32, address: u64) -> Option<u8> {
+        let mut byte = [0];
+        let pid = self.get(pasid)?.pid;
+        transfer::read(pid, address, &mut byte).ok()?;
+        Some(byte[0])
     }
 
     pub(crate) fn get(&self, pasid: u32) -> Option<Arc<Process>> {

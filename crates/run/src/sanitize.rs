@@ -26,7 +26,7 @@ use crate::processes::Pid;
 use accesses::Accesses;
 pub use finding::Class;
 use finding::Finding;
-use flight::{Flight, flight, race, status_byte};
+use flight::{Flight, flight, race};
 use resume::{Follow, Partial};
 
 /// Findings of a class and a process that are said; more are counted.
@@ -323,7 +323,8 @@ impl<K: Copy + Eq + Hash> Books<K> {
             let detail = format!("two descriptors in flight have their record at {record:#x}");
             return self.finding(Class::Record, flight, Some(other), detail);
         }
-        let stale = flight.pid.and_then(|pid| status_byte(pid, record));
+        let spaces = self.spaces.as_ref();
+        let stale = spaces.and_then(|spaces| spaces.read_byte(flight.pasid, record));
         if let Some(status) = stale.filter(|status| *status != 0) {
             let detail = format!("the record at {record:#x} has the status {status:#04x} already");
             self.finding(Class::Record, flight, None, detail);

@@ -50,28 +50,3 @@ pub(super) fn flight<K>(
         closed: false,
     }
 }
-
-/// The first byte of a record in a process; `None` if it cannot be read, as where its page is not present yet.
-pub(super) fn status_byte(pid: Pid, address: u64) -> Option<u8> {
-    let mut status = 0_u8;
-    let local = libc::iovec {
-        iov_base: (&raw mut status).cast(),
-        iov_len: 1,
-    };
-    let remote = libc::iovec {
-        iov_base: std::ptr::without_provenance_mut(address as usize),
-        iov_len: 1,
-    };
-    // SAFETY: one byte is written, to `status`; the kernel checks the other side.
-    let read = unsafe {
-        libc::process_vm_readv(
-            pid as libc::pid_t,
-            &raw const local,
-            1,
-            &raw const remote,
-            1,
-            0,
-        )
-    };
-    (read == 1).then_some(status)
-}

@@ -9,18 +9,24 @@ static ZERO: [u64; 8] = [0; 8];
 /// One that was written before.
 static STALE: [u64; 8] = [1; 8];
 
+const PASID: u32 = 1;
+
 fn at(record: &'static [u64; 8]) -> u64 {
     record.as_ptr().addr() as u64
 }
 
-/// Accepts descriptors that are called by their index, and ends none.
+/// Accepts descriptors of this process that are called by their index, and ends none.
 fn accepted(descriptors: &[Descriptor]) -> Books<usize> {
-    let mut books = Books::default();
+    let spaces = Spaces::new();
+    spaces.add(PASID, std::process::id()).expect("this process");
+    let mut books = Books {
+        spaces: Some(Arc::new(spaces)),
+        ..Books::default()
+    };
     for (index, descriptor) in descriptors.iter().enumerate() {
-        books.accept(
-            index,
-            flight(Some(std::process::id()), (0, 1), descriptor, None),
-        );
+        let mut flight = flight(Some(std::process::id()), (0, 1), descriptor, None);
+        flight.pasid = PASID;
+        books.accept(index, flight);
     }
     books
 }
