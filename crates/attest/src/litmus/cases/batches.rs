@@ -39,13 +39,7 @@ pub(super) fn fences() -> Vec<Case> {
                             (s.operand(2), zeros(size)),
                         ],
                         looks: vec![new(s.operand(2), size), new(s.operand(1), size)],
-                        ..batch(
-                            s,
-                            vec![
-                                requested(first, s.record(1)),
-                                requested(then, s.record(2)).with_flags(Flags::FENCE),
-                            ],
-                        )
+                        ..behind_a_fence(s, first, then)
                     }
                 },
             )
@@ -68,13 +62,7 @@ pub(super) fn fences() -> Vec<Case> {
                             at: s.record(2),
                             expected: Box::new(expected),
                         }],
-                        ..batch(
-                            s,
-                            vec![
-                                requested(first, s.record(1)),
-                                requested(then, s.record(2)).with_flags(Flags::FENCE),
-                            ],
-                        )
+                        ..behind_a_fence(s, first, then)
                     }
                 },
             )
@@ -248,4 +236,10 @@ pub(super) fn batches() -> Vec<Case> {
         .in_batches(),
     );
     all
+}
+
+/// A batch of two, the second of which waits for the first.
+fn behind_a_fence(s: &Scene, first: Descriptor, then: Descriptor) -> Program {
+    let then = requested(then, s.record(2)).with_flags(Flags::FENCE);
+    batch(s, vec![requested(first, s.record(1)), then])
 }
