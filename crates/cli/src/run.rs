@@ -32,7 +32,9 @@ instructions. One in code without unwind tables, or in code made or loaded
 later, raises SIGILL or SIGSEGV once, for a handler of dray: an alternate signal
 stack then needs AT_MINSIGSTKSZ bytes for the kernel's frame alone. With
 --supervise always no instruction raises a signal, and each stops the program
-for its tracer.
+for its tracer; where the processor can fault CPUID (cpuid_fault in
+/proc/cpuinfo), CPUID then shows these instructions, which was not tried on such
+a processor.
 Exit codes: those of the command; a signal that ends it ends dray. 1 the session
 failed, 2 usage or bad input, 126 the command cannot be executed, 127 there is
 no such command.";
@@ -257,7 +259,9 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
         ended.ending = Ending::Exited(1);
     }
     if asked_nothing(&ended, machine.require)
-        && let Some(note) = session.command.first().and_then(|name| cpuid::note(name))
+        && let faults = session.supervise != Supervise::Always
+        && dray_run::can_fault_cpuid()
+        && let Some(note) = (session.command.first()).and_then(|name| cpuid::note(name, faults))
     {
         eprintln!("note: {note}");
     }

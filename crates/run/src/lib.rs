@@ -59,5 +59,5 @@ pub use recorder::Recording;
 pub use sanitize::{Class, Findings};
 pub use session::{Require, Session};
 pub use stats::{Queue, Stats, Tally};
-pub use supervise::Supervise;
+pub use supervise::{Supervise, can_fault_cpuid};
 pub use trace::{TraceFormat, Traced, trace_format};

@@ -8,6 +8,7 @@
 //! magnitude, and works for whatever the kernel can execute as x86-64.
 
 mod command;
+mod cpuid;
 mod mapping;
 mod notes;
 mod opener;
@@ -20,6 +21,7 @@ mod supervisor;
 mod trap;
 
 pub(crate) use command::Followed;
+pub use cpuid::can_fault_cpuid;
 pub(crate) use opener::is_reached;
 pub(crate) use preload::without;
 pub(crate) use supervision::{Rule, Supervision};

@@ -28,8 +28,8 @@ const RUNTIME: [&str; 9] = [
 ];
 
 /// What to say of a command that asked nothing of the device; `None` if neither it nor a library that it is linked
-/// with has CPUID.
-pub(super) fn note(command: &OsStr) -> Option<String> {
+/// with has CPUID. `faults`: the processor can fault CPUID, and the command was not supervised.
+pub(super) fn note(command: &OsStr, faults: bool) -> Option<String> {
     let path = found(command)?;
     let bytes = read(&path)?;
     let who = match contains(&bytes) {
@@ -44,7 +44,12 @@ pub(super) fn note(command: &OsStr) -> Option<String> {
     Some(format!(
         "{who} contains CPUID, and asked nothing of the device: CPUID is the machine's here, which may \
          have no MOVDIR64B, ENQCMD or WAITPKG, while the session executes them and /proc/cpuinfo \
-         shows them (libraries that are loaded later were not looked at)"
+         shows them (libraries that are loaded later were not looked at){}",
+        match faults {
+            true =>
+                "; this processor can fault CPUID: with --supervise always CPUID shows them, too",
+            false => "",
+        }
     ))
 }
 

@@ -135,6 +135,26 @@ pub(super) fn set_vectors(tid: Tid, state: &libc::_libc_fpstate) -> io::Result<(
     unsafe { request(libc::PTRACE_SETFPREGS, tid, 0, data) }
 }
 
+/// A word of a tracee's memory, whether or not it may read it.
+pub(super) fn word(tid: Tid, address: u64) -> io::Result<u64> {
+    let mut word = 0u64;
+    // SAFETY: the system call, unlike the C library's function, writes the word to the place that `data` names.
+    let read = unsafe {
+        let data = &raw mut word;
+        libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKTEXT, tid, address, data)
+    };
+    match read {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(word),
+    }
+}
+
+/// Changes a word of a tracee's memory, also of its code, in its own copy of the page.
+pub(super) fn set_word(tid: Tid, address: u64, word: u64) -> io::Result<()> {
+    // SAFETY: the request writes to the tracee's memory alone.
+    unsafe { request(libc::PTRACE_POKETEXT, tid, address as usize, word as usize) }
+}
+
 /// `siginfo_t` of a fault.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -191,7 +211,7 @@ pub(super) fn wait() -> Option<(Tid, Event)> {
     }
 }
 
-fn event(tid: Tid, status: i32) -> Event {
+pub(super) fn event(tid: Tid, status: i32) -> Event {
     if !libc::WIFSTOPPED(status) {
         return Event::Ended;
     }

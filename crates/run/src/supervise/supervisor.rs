@@ -6,6 +6,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::cpuid;
 use super::mapping::{self, Pending};
 use super::preload;
 use super::ptrace::{self, Event, Tid};
@@ -24,6 +25,8 @@ pub(super) struct Tracee {
     pub(super) space: Rc<RefCell<Space>>,
     /// The system call that is being done for it.
     pub(super) pending: Option<Pending>,
+    /// The call at the entry of its program that makes CPUID stop it.
+    pub(super) entry: Option<cpuid::Request>,
 }
 
 /// What stops the tracees' system calls that map and unmap.
@@ -63,6 +66,7 @@ impl Supervisor {
             process,
             space: Rc::default(),
             pending: None,
+            entry: None,
         };
         self.tracees.insert(tid, fresh);
     }
@@ -85,6 +89,7 @@ impl Supervisor {
                     process,
                     space: space.clone(),
                     pending: None,
+                    entry: None,
                 };
                 self.tracees.insert(tid, thread);
             }
@@ -150,6 +155,11 @@ impl Supervisor {
                 // Whichever thread it was: it has its process's number now.
                 self.begin(tid, tid);
                 preload::withhold(tid)?;
+                if cpuid::can_fault_cpuid()
+                    && let Some(tracee) = self.tracees.get_mut(&tid)
+                {
+                    tracee.entry = cpuid::begin(tid)?;
+                }
                 self.go_on(tid, 0)
             }
             Event::SystemCall => self.system_call(tid),
@@ -181,6 +191,7 @@ impl Supervisor {
                 process,
                 space,
                 pending: None,
+                entry: None,
             };
             self.tracees.insert(child, child_of);
         }
@@ -201,6 +212,7 @@ impl Supervisor {
                 process,
                 space: space.unwrap_or_default(),
                 pending: None,
+                entry: None,
             };
             self.tracees.insert(tid, orphan);
             let _ = self.go_on(tid, 0);
@@ -220,7 +232,14 @@ impl Supervisor {
     }
 
     fn signal(&mut self, tid: Tid, signal: i32) -> io::Result<()> {
-        let verdict = match self.tracees.get(&tid) {
+        let verdict = match self.tracees.get_mut(&tid) {
+            Some(tracee) if signal == libc::SIGTRAP => match tracee.entry {
+                Some(request) if cpuid::end(tid, request)? => {
+                    tracee.entry = None;
+                    Verdict::Done
+                }
+                _ => Verdict::Deliver(signal),
+            },
             Some(tracee) if matches!(signal, libc::SIGSEGV | libc::SIGILL) => {
                 trap::answer(tid, &tracee.space.borrow(), signal)?
             }

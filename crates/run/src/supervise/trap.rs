@@ -11,14 +11,14 @@ use dray_portal::decode::{Decoded, LONGEST, Mnemonic, Segment};
 use dray_spec::Descriptor;
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::plain;
 use super::ptrace::{self, SignalInfo, Tid};
 use super::space::{Page, Space};
+use super::{cpuid, plain};
 
 /// `si_code` of SIGSEGV: nothing there; not allowed; said by the kernel, for general protection.
 const NOTHING_THERE: i32 = 1;
 const NOT_ALLOWED: i32 = 2;
-const PROTECTION: i32 = 0x80;
+pub(super) const PROTECTION: i32 = 0x80;
 
 /// What becomes of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +46,14 @@ const GENERAL_PROTECTION: Fault = Fault {
 /// # Errors
 /// The tracee has been killed.
 pub(super) fn answer(tid: Tid, space: &Space, signal: i32) -> io::Result<Verdict> {
+    let info = ptrace::signal_info(tid)?;
+    if signal == libc::SIGSEGV && cpuid::can_fault_cpuid() && cpuid::answer(tid, info.code)? {
+        return Ok(Verdict::Done);
+    }
     // A program without portals, or with those of the preload library, handles its faults itself.
     if !space.is_used() {
         return Ok(Verdict::Deliver(signal));
     }
-    let info = ptrace::signal_info(tid)?;
     let refused = signal == libc::SIGSEGV && info.code == NOT_ALLOWED;
     let page = refused.then(|| space.find(info.address)).flatten();
     if matches!(page, Some(Page::Parents)) {
