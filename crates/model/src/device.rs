@@ -2,6 +2,7 @@
 
 use dray_clock::{Duration, EventQueue, Time};
 use dray_device::{ConfigError, Device, DeviceConfig};
+use dray_platform::Outstanding;
 
 use crate::engine::{EngineAt, EngineRun};
 use crate::world::Event;
@@ -69,5 +70,16 @@ impl DeviceRun {
             inbound: Duration::ZERO,
             in_progress: 0,
         })
+    }
+
+    /// How long a line of a descriptor that starts now waits at the read port for those of the engines that move
+    /// data.
+    #[inline]
+    pub(crate) fn wait_at_port(&self, outstanding: &Outstanding) -> Duration {
+        let others = self.engines.iter().filter_map(|engine| {
+            let cost = engine.costs.get(engine.current?.cost)?;
+            Some(cost.service.outstanding)
+        });
+        outstanding.wait(others)
     }
 }

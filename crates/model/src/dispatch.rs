@@ -191,7 +191,7 @@ impl World {
             return;
         };
         run.inbound += cost.service.inbound;
-        let current = Current {
+        let mut current = Current {
             ending: Ending {
                 id: work.id,
                 at,
@@ -201,6 +201,7 @@ impl World {
             cost: id,
             start: self.now,
             fault,
+            queued: Duration::ZERO,
         };
         if self.solo {
             let moved_at = self.now + cost.alone;
@@ -208,6 +209,9 @@ impl World {
             self.end_at(written, current.ending);
         } else {
             let (lines, demand) = (cost.service.lines, cost.service.demand);
+            let outstanding = cost.service.outstanding;
+            current.queued = run.wait_at_port(&outstanding);
+            let engine = &mut run.engines[at.engine()];
             engine.current = Some(current);
             self.bandwidth.start(self.now, engine.flow, lines, demand);
         }
@@ -237,7 +241,9 @@ fn issue(engine: &mut EngineRun, current: &Current, moved: Time, p: &RecordedPar
     let Some(cost) = engine.costs.get(current.cost) else {
         return moved;
     };
-    let issue = engine.pipe.issue(current.start, moved, &cost.service, p);
+    let issue = engine
+        .pipe
+        .issue(current.start, moved, current.queued, &cost.service, p);
     // A fault that the device resolves holds up the engine, one that it reports does not.
     let blocked = match current.ending.outcome.record.status() == Status::SUCCESS {
         true => current.fault,

@@ -52,6 +52,8 @@ pub(crate) struct Current {
     pub(crate) start: Time,
     /// Extra time of a fault before the completion.
     pub(crate) fault: Duration,
+    /// Wait of its lines for those of the device's other engines.
+    pub(crate) queued: Duration,
 }
 
 /// A descriptor whose record is on its way to memory.

@@ -17,7 +17,7 @@ mod topology;
 
 pub use crate::core::{Core, PostedWrite, WaitMode};
 pub use bandwidth::{Demand, FlowId, Resource, SharedBandwidth};
-pub use dsa::{EnginePipe, Issue, Requester, Service, Stream, Transfer};
+pub use dsa::{EnginePipe, Issue, Outstanding, Requester, Service, Stream, Transfer};
 pub use error::PlatformError;
 pub use file::{PlatformFile, builtin, builtin_names};
 pub use memory::{Cache, MemoryLocation, MemoryMap, Region, RegionId};

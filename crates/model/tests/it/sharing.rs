@@ -5,7 +5,7 @@ use crate::common::machine::{device, frozen, frozen_with, one_queue, queue, worl
 use crate::common::once::Once;
 use dray::Operation;
 use dray_clock::Time;
-use dray_device::{Payload, WorkQueueMode};
+use dray_device::{Payload, WorkQueueConfig, WorkQueueMode};
 use dray_model::{ChannelOptions, World};
 use dray_platform::{Cache, MemoryLocation, NodeId};
 
@@ -151,4 +151,61 @@ fn a_burst_loses_what_exceeds_the_queue_and_reports_it() {
             (u64::from(burst), lost)
         );
     }
+}
+
+/// How long a small copy takes beside a neighbour that copies 1 MiB at a time with an engine of its own, whose group
+/// may hold as many read buffers; without a neighbour for none.
+fn beside(neighbour: Option<u16>) -> u64 {
+    let mut config = device(1, vec![queue(0, WorkQueueMode::Dedicated, 16)]);
+    let mut other = config.groups[0].clone();
+    other.id = 1;
+    other.engines = vec![1];
+    other.read_buffers_allowed = neighbour.unwrap_or(96);
+    config.groups.push(other);
+    config.work_queues.push(WorkQueueConfig {
+        group: 1,
+        ..queue(1, WorkQueueMode::Dedicated, 16)
+    });
+    let mut world = world(frozen(), vec![config], Payload::Skipped);
+    let place = MemoryLocation {
+        node: NodeId(0),
+        cache: Cache::Memory,
+    };
+    let region = world.memory.allocate(4 << 20, place, false);
+    let base = world.memory.region(region).base;
+    for wq in [0, 1] {
+        let options = ChannelOptions {
+            queue: Some((0, wq)),
+            depth: if wq == 0 { 1 } else { 8 },
+            ..ChannelOptions::default()
+        };
+        world.open(options).expect("a queue");
+    }
+    let small = Operation::memmove(base, base + 4096, 64);
+    let large = Operation::memmove(base + 8192, base + (2 << 20), 1 << 20);
+    let counts = [200, if neighbour.is_some() { 20 } else { 1 }];
+    let mut applications = [(small, counts[0]), (large, counts[1])]
+        .map(|(operation, count)| Busy::new(count, move |_| operation));
+    world.run(&mut applications).expect("all end");
+    applications[0].last.0 / counts[0]
+}
+
+#[test]
+fn a_small_copy_waits_at_the_ports_for_the_buffers_that_its_neighbour_may_hold() {
+    let (alone, all, half, few) = (
+        beside(None),
+        beside(Some(96)),
+        beside(Some(72)),
+        beside(Some(32)),
+    );
+    assert!(all > alone + 100_000, "{alone} ps alone, {all} beside");
+    assert!(
+        half < all - 50_000,
+        "{half} beside 72 buffers, {all} beside all"
+    );
+    // So few do not keep the port busy.
+    assert!(
+        few < alone + 10_000,
+        "{few} beside 32 buffers, {alone} alone"
+    );
 }

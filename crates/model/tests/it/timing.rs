@@ -74,6 +74,7 @@ impl<'a> Engine<'a> {
         let issue = self.pipe.issue(
             start,
             start + data,
+            Duration::ZERO,
             &service,
             &self.platform.recorded_parameters(),
         );

@@ -12,5 +12,5 @@ mod transfer;
 
 pub use pipe::{EnginePipe, Issue};
 pub(crate) use service::{EngineTiming, resource_count};
-pub use service::{Requester, Service};
+pub use service::{Outstanding, Requester, Service};
 pub use transfer::{Stream, Transfer};

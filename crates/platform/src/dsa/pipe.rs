@@ -54,12 +54,14 @@ impl EnginePipe {
         }
     }
 
-    /// The descriptor that started at `start` has had its last line's turn at `moved`.
+    /// The descriptor that started at `start` has had its last line's turn at `moved`; its lines were `queued` behind
+    /// those of others.
     #[inline]
     pub fn issue(
         &mut self,
         start: Time,
         moved: Time,
+        queued: Duration,
         s: &Service,
         p: &RecordedParameters,
     ) -> Issue {
@@ -79,7 +81,7 @@ impl EnginePipe {
         if head > Duration::ZERO || tail > Duration::ZERO {
             self.write_free = unit + tail;
         }
-        let data_done = written + s.latency;
+        let data_done = written + s.latency + queued;
         self.slots.push(data_done);
         Issue {
             next_start: (start + p.engine_issue()).max(moved + p.engine_gap()) + s.readback,

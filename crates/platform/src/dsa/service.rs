@@ -44,6 +44,38 @@ pub struct Service {
     pub(super) edges: [Duration; 2],
     /// Time to read the destination back, in which the engine starts nothing else.
     pub(super) readback: Duration,
+    /// What it keeps at the read port.
+    pub outstanding: Outstanding,
+}
+
+/// Reads that a descriptor has outstanding while its lines have their turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outstanding {
+    /// Lines for which it holds read buffers; 0 unless the device's ports limit it.
+    lines: u64,
+    /// Lines for which the device has read buffers; 0 if it reads nothing.
+    most: u64,
+    /// Time from a request to the port, femtoseconds.
+    travel_fs: u64,
+    /// Time of a line at the port, femtoseconds.
+    line_fs: u64,
+}
+
+impl Outstanding {
+    /// How long a line of this descriptor waits at the read port for those that `others` on the same device have
+    /// requested already.
+    ///
+    /// Each of them has as many lines outstanding as it holds buffers for. The memory needs `travel` for a line; those
+    /// that the port has no turn for in that time queue at it (Little's law).
+    pub fn wait(&self, others: impl Iterator<Item = Outstanding>) -> Duration {
+        let (mut lines, mut travel_fs) = (0, 0);
+        for other in others {
+            lines += other.lines;
+            travel_fs = travel_fs.max(other.travel_fs);
+        }
+        let turns_fs = lines.min(self.most) * self.line_fs;
+        Duration(turns_fs.saturating_sub(travel_fs) / 1000)
+    }
 }
 
 /// Parameters with what follows from them, ready for use per descriptor.
@@ -113,6 +145,7 @@ impl EngineTiming {
         let window = |buffers: u64| (buffers * p.read_buffer_bytes / LINE_BYTES).max(1);
         let mut read_latency = Duration::ZERO;
         let mut late = Duration::ZERO;
+        let mut travel = Duration::ZERO;
         let mut occupancy_fs = 0;
         for stream in transfer.reads.iter().flatten() {
             let place = stream.place;
@@ -123,6 +156,7 @@ impl EngineTiming {
             };
             late = late.max(spread.slowest_of(read_lines));
             read_latency = read_latency.max(one + spread.slowest_of(read_lines));
+            travel = travel.max(one);
             occupancy_fs += one.0 * 1000 * stream.lines();
             let fs = p.node_read(topology, place) * stream.lines();
             shared(node_resource(topology, place, 0), per_line(fs));
@@ -148,6 +182,20 @@ impl EngineTiming {
         let buffers_fs = per_line(occupancy_fs / window(p.read_buffers));
         shared(Resource(DEVICE_RESOURCES * device + 2), buffers_fs);
         demand.limit(per_line(occupancy_fs / window(buffers)));
+        let at_ports = demand.alone_fs() <= port;
+        let outstanding = match read_lines {
+            0 => Outstanding::default(),
+            _ => Outstanding {
+                lines: if at_ports {
+                    window(buffers).min(read_lines)
+                } else {
+                    0
+                },
+                most: window(p.read_buffers),
+                travel_fs: travel.0 * 1000,
+                line_fs: p.port_read,
+            },
+        };
 
         let edges = match transfer.cache_control {
             true => [Duration::ZERO; 2],
@@ -181,6 +229,7 @@ impl EngineTiming {
             body: Duration(write_lines * p.write_burst / 1000),
             edges,
             readback,
+            outstanding,
         }
     }
 }

@@ -45,8 +45,13 @@ fn copy(bytes: u64, destination: u64) -> Transfer {
 fn closed_form(platform: &PlatformFile, transfer: &Transfer) -> f64 {
     let service = platform.service(REQUESTER, transfer);
     let moved = Time((service.lines * service.demand.alone_fs()).div_ceil(1000));
-    let issue =
-        EnginePipe::default().issue(Time::ZERO, moved, &service, &platform.recorded_parameters());
+    let issue = EnginePipe::default().issue(
+        Time::ZERO,
+        moved,
+        Duration::ZERO,
+        &service,
+        &platform.recorded_parameters(),
+    );
     Duration(issue.data_done.0).as_ns()
 }
 
@@ -155,7 +160,7 @@ fn an_engine_takes_the_next_descriptor_after_issue_or_data() {
     for (bytes, by_issue) in [(64, true), (65536, false)] {
         let service = platform.service(REQUESTER, &copy(bytes, 0));
         let data = Duration((service.lines * service.demand.alone_fs()).div_ceil(1000));
-        let issue = EnginePipe::default().issue(start, start + data, &service, p);
+        let issue = EnginePipe::default().issue(start, start + data, Duration::ZERO, &service, p);
         let expected = match by_issue {
             true => start + p.engine_issue(),
             false => start + data + p.engine_gap(),
@@ -175,7 +180,10 @@ fn a_slot_is_free_exactly_at_the_end_of_the_first_descriptor() {
     for n in 0..p.engine_in_flight() {
         let start = Time(n);
         assert_eq!(pipe.slot_free(start, p), start, "slot {n} is free");
-        first = first.min(pipe.issue(start, start, &service, p).data_done);
+        first = first.min(
+            pipe.issue(start, start, Duration::ZERO, &service, p)
+                .data_done,
+        );
     }
     let before = Time(first.0 - 1);
     assert_eq!(pipe.slot_free(before, p), first, "none is free at t - 1");
@@ -193,6 +201,7 @@ fn pipelined(platform: &PlatformFile, transfer: &Transfer) -> Duration {
         let issue = pipe.issue(
             start,
             start + data,
+            Duration::ZERO,
             &service,
             &platform.recorded_parameters(),
         );
@@ -244,4 +253,78 @@ fn read_buffers_limit_reads_of_far_memory() {
     // With few buffers their turn-over decides (Little's law), with all of them the link.
     assert_eq!(per_line(16), latency_fs / window(16));
     assert_eq!(per_line(96), p.cxl_read);
+}
+
+/// How long a line that comes at a random moment waits at the read port, by following the lines of a neighbour that
+/// holds as many read buffers: each buffer asks for the next line as soon as its line is there.
+fn wait_of_lines(platform: &PlatformFile, buffers: u64, rng: &mut ChaCha8Rng) -> f64 {
+    let p = platform.parameters();
+    let mut uniform = || (f64::from(rng.next_u32()) + 1.0) / (f64::from(u32::MAX) + 2.0);
+    let step = p.port_read as f64 / 1e6;
+    let window = (buffers * p.read_buffer_bytes / LINE_BYTES) as usize;
+    // When each buffer asks, earliest first; the port serves them in this order.
+    let mut asks: Vec<f64> = (0..window).map(|_| uniform()).collect();
+    let (mut port, mut waited, mut looks) = (0.0f64, 0.0, 0);
+    for turn in 0..200 * window {
+        asks.sort_unstable_by(|a, b| b.total_cmp(a));
+        let ask = asks.pop().expect("a buffer");
+        port = port.max(ask) + step;
+        // After a start from empty buffers; now and then another's line comes as this one does.
+        if turn > 50 * window && uniform() < 0.01 {
+            waited += port - step - ask;
+            looks += 1;
+        }
+        asks.push(port + p.read_dram.as_ns() - p.read_spread.as_ns() * (1.0 + uniform().ln()));
+    }
+    waited / f64::from(looks)
+}
+
+#[test]
+fn the_wait_for_a_neighbours_lines_agrees_with_a_simulation_of_them() {
+    let platform = platform();
+    let mut rng = ChaCha8Rng::seed_from_u64(SEED);
+    let newcomer = platform.service(REQUESTER, &copy(64, 0)).outstanding;
+    for buffers in [24, 48, 80, 96] {
+        let requester = Requester {
+            buffers,
+            ..REQUESTER
+        };
+        let neighbour = platform.service(requester, &copy(1 << 20, 0)).outstanding;
+        let closed = newcomer.wait([neighbour].into_iter()).as_ns();
+        let followed = wait_of_lines(&platform, buffers, &mut rng);
+        assert!(
+            (closed - followed).abs() < 8.0,
+            "{buffers} buffers, seed {SEED:#x}: closed form {closed:.1} ns, lines {followed:.1} ns"
+        );
+    }
+}
+
+#[test]
+fn only_what_keeps_the_ports_busy_makes_others_wait() {
+    let platform = platform();
+    let outstanding = |transfer: &Transfer| platform.service(REQUESTER, transfer).outstanding;
+    let wait = |of: &Transfer, others: &[Transfer]| {
+        let others: Vec<_> = others.iter().map(outstanding).collect();
+        outstanding(of).wait(others.into_iter())
+    };
+    let (small, large) = (copy(64, 0), copy(1 << 20, 0));
+    let fill = Transfer {
+        writes: [stream(1 << 20, 1 << 20, 0), None],
+        ..Transfer::default()
+    };
+    assert_eq!(wait(&small, &[]), Duration::ZERO);
+    let busy = wait(&small, &[large]);
+    assert!(busy > Duration::from_ns(100), "{busy}");
+    // All buffers are held by one neighbour already.
+    assert_eq!(wait(&small, &[large, large]), busy);
+    // Neither has reads at the port.
+    assert_eq!(wait(&small, &[fill]), Duration::ZERO);
+    assert_eq!(wait(&fill, &[large]), Duration::ZERO);
+    // A few lines, and one whose lines wait at the memory and not at the port.
+    assert_eq!(wait(&small, &[small]), Duration::ZERO);
+    let cxl = Transfer {
+        reads: [stream(1 << 20, 1 << 20, 2), None],
+        ..Transfer::default()
+    };
+    assert_eq!(wait(&small, &[cxl]), Duration::ZERO);
 }
