@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::tlp::{Class, Tlp};
+use dray_topology::WRITE_HEADER;
 use dray_topology::{
     Credits, Edge, Link, LinkRate, NodeKind, QueueOrganisation, Switching, Topology,
 };
@@ -185,10 +186,13 @@ impl EdgeState {
 }
 
 /// TLP bytes per second and framing. A capacity that is given is payload of TLPs of the link's
-/// MPS, as it was measured; their headers come on top.
+/// MPS, as it was measured; their headers come on top. Between sockets it is payload of TLPs of 256 bytes: a TLP's
+/// header does not travel there, and what does is in the capacity.
 fn rate(edge: &Edge, link: &Link) -> (f64, u32) {
     if link.generation == 0 {
-        return (edge.capacity_gib_s * GIB, 0);
+        const PAYLOAD: f64 = 256.0;
+        let whole = PAYLOAD + f64::from(WRITE_HEADER);
+        return (edge.capacity_gib_s * GIB * whole / PAYLOAD, 0);
     }
     let derived = LinkRate::of(link.generation, link.width, link.mps);
     let rate = match edge.capacity_given {

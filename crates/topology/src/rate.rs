@@ -10,8 +10,10 @@ const SKIP_SHARE: f64 = 4.0 / 1538.0;
 
 /// Bandwidth and overheads of a link of one generation, width and MPS.
 ///
-/// Overheads follow the PCIe base specification as pcie-bench's pcie-model reads it (Neugebauer et
-/// al., SIGCOMM 2018): one ACK and one UpdateFC per recommended interval, counted in symbols.
+/// One ACK and one UpdateFC leave per interval that the PCIe base specification recommends, counted in symbol times, in
+/// each of which every lane carries a symbol. pcie-bench's pcie-model (Neugebauer et al., SIGCOMM 2018) takes the
+/// interval for bytes, and loses 8 to 10 % on wide links; two GPUs on Gen5 x16 ports of one socket have been measured at
+/// 57.2 GB/s, of 57.6 without any such packet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkRate {
     /// Bytes per second for TLPs with their framing.
@@ -41,9 +43,22 @@ impl LinkRate {
         let encoding = if generation >= 3 { 128.0 / 130.0 } else { 0.8 };
         let raw = giga_transfers * 1e9 / 8.0 * encoding * lanes;
         let interval = f64::from(dllp_interval(generation, width, mps));
+        let dllps = 2.0 * DLLP_BYTES / (interval * lanes);
         Self {
-            tlp_bytes_per_s: raw * (1.0 - 2.0 * DLLP_BYTES / interval - SKIP_SHARE),
+            tlp_bytes_per_s: raw * (1.0 - dllps - SKIP_SHARE),
             framing_bytes: 8,
+        }
+    }
+
+    /// The rate that pcie-model gives such a link of generation 3 to 5.
+    pub fn of_pcie_model(generation: u32, width: u32, mps: u32) -> Self {
+        let rate = Self::of(generation, width, mps);
+        let interval = f64::from(dllp_interval(generation, width, mps));
+        let share = |bytes: f64| 1.0 - 2.0 * DLLP_BYTES / bytes - SKIP_SHARE;
+        Self {
+            tlp_bytes_per_s: rate.tlp_bytes_per_s * share(interval)
+                / share(interval * f64::from(width)),
+            ..rate
         }
     }
 
@@ -105,16 +120,38 @@ mod tests {
 
     #[test]
     fn tlp_rates_are_those_of_the_published_model() {
-        let gbytes =
-            |generation, width, mps| LinkRate::of(generation, width, mps).tlp_bytes_per_s / 1e9;
+        let gbytes = |generation, width, mps| {
+            LinkRate::of_pcie_model(generation, width, mps).tlp_bytes_per_s / 1e9
+        };
         for (value, expected) in [
             (gbytes(3, 8, 256), 57.9 / 8.0),
             (gbytes(3, 16, 256), 14.21),
             (gbytes(3, 16, 512), 14.33),
             (gbytes(3, 16, 1024), 14.69),
-            (gbytes(6, 16, 256), 118.0),
         ] {
             assert!((value / expected - 1.0).abs() < 0.002, "{value} {expected}");
         }
+    }
+
+    #[test]
+    fn payload_rates_are_within_a_percent_of_what_direct_links_have_been_measured_at() {
+        let gbytes = |generation, width, mps| {
+            LinkRate::of(generation, width, mps).payload_gib_s(mps) * GIB / 1e9
+        };
+        // Writes between GPUs on ports of one EPYC 9124, p2pBandwidthLatencyTest: 57.2 GB/s.
+        let value = gbytes(5, 16, 256);
+        assert!((value / 57.2 - 1.0).abs() < 0.01, "{value}");
+        // Completions of 512 bytes on four lanes: drives of generation 4 and 5 are sold with reads of 7.45 and 14.9.
+        let read = |generation| {
+            let rate = LinkRate::of(generation, 4, 512);
+            let whole = 512.0 + f64::from(rate.framing_bytes + COMPLETION_HEADER);
+            rate.tlp_bytes_per_s * 512.0 / whole / 1e9
+        };
+        for (value, sold) in [(read(4), 7.45), (read(5), 14.9)] {
+            assert!((value / sold - 1.0).abs() < 0.01, "{value} {sold}");
+        }
+        // A flit has its own place for ACKs and credits.
+        let sixth = LinkRate::of(6, 16, 256).tlp_bytes_per_s / 1e9;
+        assert!((sixth / 118.0 - 1.0).abs() < 0.002, "{sixth}");
     }
 }

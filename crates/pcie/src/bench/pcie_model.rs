@@ -1,6 +1,7 @@
 //! Ceilings of links against pcie-bench's pcie-model: no latency, no limit of tags.
 
 use super::check::{Check, CheckRow};
+use crate::LinkRate;
 use crate::PcieError;
 use crate::Topology;
 use crate::sim::{Operation, Scheduling, Simulation, SimulationOptions, Stream};
@@ -47,7 +48,7 @@ pub(super) fn check() -> Result<Check, PcieError> {
         number: 20,
         title: "payload ceilings of a link".to_owned(),
         source: "pcie-bench/pcie-model, 4 KiB operations, MRRS 512, 64-bit addresses; Neugebauer et al., SIGCOMM 2018".to_owned(),
-        parameters: "one link without latency; 256 tags; reads alone ask for 1024 B where the MPS is 1024; an engine of 10 GHz and 4096 B a clock; infinite credits".to_owned(),
+        parameters: "one link without latency, at the rate that pcie-model gives it; 256 tags; reads alone ask for 1024 B where the MPS is 1024; an engine of 10 GHz and 4096 B a clock; infinite credits".to_owned(),
         rows,
     })
 }
@@ -65,6 +66,7 @@ fn run(
     } else {
         512
     };
+    let rate = LinkRate::of_pcie_model(generation, width, mps).payload_gib_s(mps);
     let text = format!(
         "name = \"link\"\n\
          [[host]]\nname = \"h\"\n[host.timing]\nroot_ns = 0.0\nsubmit_ns = 0.0\npoll_ns = 0.0\ncompletion_bytes = {completion}\n\
@@ -74,7 +76,7 @@ fn run(
          tags = 256\nread_commands = 256\ndata_fifo_bytes = 1048576\n\
          [[endpoint]]\nname = \"e\"\ndevice = \"d\"\n\
          [[link]]\nends = [\"h.0\", \"e\"]\ngeneration = {generation}\nwidth = {width}\nmps = {mps}\nmrrs = {mrrs}\n\
-         latency_ns = 0.0\ncredit_update_ns = 0.0\n\
+         latency_ns = 0.0\ncredit_update_ns = 0.0\ndown_gib_s = {rate}\nup_gib_s = {rate}\n\
          credits = {{ posted_headers = 0, posted_data = 0, non_posted_headers = 0, non_posted_data = 0, completion_headers = 0, completion_data = 0 }}\n"
     );
     let topology = Topology::from_toml(&text, "pcie-model")?;
