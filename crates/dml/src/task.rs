@@ -320,7 +320,12 @@ pub unsafe fn results(job: &mut Job, state: &State) {
         Ok(Opcode::CreateDelta) => {
             job.result = result;
             job.destination_length = record.delta_record_size();
-            job.offset = done;
+            // Where the sources first differ, in words of 8 bytes: the offset of the first entry.
+            job.offset = match result {
+                0 => 0,
+                // SAFETY: the destination of a record with an entry is valid for 10 bytes.
+                _ => unsafe { job.destination_first.cast::<u16>().read_unaligned() }.into(),
+            };
         }
         Ok(Opcode::DifInsert) => job.offset = done,
         Ok(
