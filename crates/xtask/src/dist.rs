@@ -58,18 +58,26 @@ pub fn stage(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<()> {
         0o755,
     )?;
     run("strip", [program.as_os_str()])?;
-    // A shared library is no program, and Debian's have no symbols but those that are exported.
-    let library = usr
-        .join(LIBDIR)
-        .join(format!("libdray.so.{INTERFACE}.{}", dist.version));
-    run("strip", ["--strip-unneeded".as_ref(), library.as_os_str()])?;
-    fs::set_permissions(&library, fs::Permissions::from_mode(0o644))
-        .context("the library's mode")?;
-    let archive = usr.join(LIBDIR).join("libdray.a");
-    run(
-        "strip",
-        ["--strip-debug".as_ref(), "-D".as_ref(), archive.as_os_str()],
-    )?;
+    for library in files(&usr.join(LIBDIR))? {
+        if library.is_symlink() || !library.is_file() {
+            continue;
+        }
+        match library
+            .extension()
+            .is_some_and(|extension| extension == "a")
+        {
+            true => run(
+                "strip",
+                ["--strip-debug".as_ref(), "-D".as_ref(), library.as_os_str()],
+            )?,
+            // A shared library is no program, and Debian's have no symbols but those that are exported.
+            false => {
+                run("strip", ["--strip-unneeded".as_ref(), library.as_os_str()])?;
+                fs::set_permissions(&library, fs::Permissions::from_mode(0o644))
+                    .context("the library's mode")?;
+            }
+        }
+    }
     let man = usr.join("share/man/man1");
     run(dist.dray, ["man".as_ref(), man.as_os_str()])?;
     for page in files(&man)? {
@@ -196,7 +204,7 @@ pub fn debian(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<PathBuf> {
     )?;
     put(
         &control.join("shlibs"),
-        format!("libdray {INTERFACE} dray\n").as_bytes(),
+        format!("libdray {INTERFACE} dray\nlibdray_dml {INTERFACE} dray\n").as_bytes(),
         0o644,
     )?;
     let sums = said(

@@ -16,12 +16,52 @@ use crate::link::{SYSTEM_LIBRARIES, link};
 /// Version of the interface: that of the shared library's name.
 pub const INTERFACE: &str = "1";
 
-/// What programs include.
-const HEADERS: [&str; 3] = ["dray.h", "dray.hpp", "dray_types.hpp"];
+/// What a library consists of.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Its files are lib`name`.a and lib`name`.so.
+    pub name: &'static str,
+    /// Its pkg-config file.
+    pub package: &'static str,
+    /// One line of it.
+    pub description: &'static str,
+    /// What programs include, by their names below the directory of headers.
+    pub headers: &'static [&'static str],
+    /// Where they go, below `include`.
+    pub include: &'static str,
+    /// What the linker exports, under which version. Later additions get nodes of their own.
+    pub symbols: &'static str,
+    /// Whether CMake finds it.
+    pub cmake: bool,
+}
+
+/// The library for C and C++.
+pub static DRAY: Kind = Kind {
+    name: "dray",
+    package: "dray",
+    description: "Moves memory with a data mover, and says who executed it",
+    headers: &["dray.h", "dray.hpp", "dray_types.hpp"],
+    include: "",
+    symbols: "DRAY_1 { global: dray_*; local: *; };\n",
+    cmake: true,
+};
+
+/// The job API of DML. Its headers stand apart, so that they are not found in place of Intel's.
+pub static DML: Kind = Kind {
+    name: "dray_dml",
+    package: "dray-dml",
+    description: "The C job API of the Data Mover Library",
+    headers: &["dml.h", "dmldefs.h"],
+    include: "dray/dml",
+    symbols: "DRAY_DML_1 { global: dml_*; local: *; };\n",
+    cmake: false,
+};
 
 /// A library that was built, and where it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Library {
+    /// Which it is.
+    pub kind: &'static Kind,
     /// The static library.
     pub archive: PathBuf,
     /// Directory of the headers.
@@ -46,37 +86,46 @@ pub struct Library {
 /// made and not be renamed: the error names those that were.
 pub fn install(library: &Library) -> anyhow::Result<Vec<PathBuf>> {
     let InstallPaths { root, libdir, .. } = &library.paths;
-    let (include, lib) = (root.join("include"), root.join(libdir));
+    let kind = library.kind;
+    let (include, lib) = (root.join("include").join(kind.include), root.join(libdir));
     let pkgconfig = lib.join("pkgconfig");
     let cmake = lib.join("cmake/dray");
-    let soname = format!("libdray.so.{INTERFACE}");
+    let cmake_files: &[(&str, &str)] = if kind.cmake { &cmake::FILES } else { &[] };
+    let (archive, plain) = (
+        format!("lib{}.a", kind.name),
+        format!("lib{}.so", kind.name),
+    );
+    let soname = format!("{plain}.{INTERFACE}");
     let shared = format!("{soname}.{}", library.version);
-    let links = [("libdray.so", &soname), (soname.as_str(), &shared)];
+    let links = [(plain.as_str(), &soname), (soname.as_str(), &shared)];
+    let package = format!("{}.pc", kind.package);
 
-    for file in HEADERS.map(|header| include.join(header)) {
+    for file in kind.headers.iter().map(|header| include.join(header)) {
         check_replaceable(&file)?;
     }
-    for file in ["libdray.a", &shared].map(|file| lib.join(file)) {
+    for file in [&archive, &shared].map(|file| lib.join(file)) {
         check_replaceable(&file)?;
     }
-    check_replaceable(&pkgconfig.join("dray.pc"))?;
-    for (name, _) in cmake::FILES {
+    check_replaceable(&pkgconfig.join(&package))?;
+    for (name, _) in cmake_files {
         check_replaceable(&cmake.join(name))?;
     }
     for (link, _) in links {
-        check_link(&lib.join(link))?;
+        check_link(&lib.join(link), &plain)?;
     }
 
-    let directories = Directories::make(&[&include, &lib, &pkgconfig, &cmake])?;
+    let mut needed = vec![include.as_path(), &lib, &pkgconfig];
+    needed.extend(kind.cmake.then_some(cmake.as_path()));
+    let directories = Directories::make(&needed)?;
     let mut staged = Staged::default();
     let stage = staged.directory(&include)?;
-    for header in HEADERS {
+    for header in kind.headers {
         copy(&library.headers.join(header), &stage.join(header))?;
     }
     let stage = staged.directory(&lib)?;
-    copy(&library.archive, &stage.join("libdray.a"))?;
+    copy(&library.archive, &stage.join(&archive))?;
     let made = stage.join(&shared);
-    link(&library.compiler, &library.archive, &made, &soname, &stage)?;
+    link(library, &made, &soname, &stage)?;
     fs::set_permissions(&made, Permissions::from_mode(0o755))
         .with_context(|| format!("the mode of {} cannot be set", made.display()))?;
     for (name, target) in links {
@@ -84,25 +133,30 @@ pub fn install(library: &Library) -> anyhow::Result<Vec<PathBuf>> {
         symlink(target, &link).with_context(|| format!("{} cannot be made", link.display()))?;
     }
     let stage = staged.directory(&pkgconfig)?;
-    create(&stage.join("dray.pc"), pkg_config(library).as_bytes())?;
-    let stage = staged.directory(&cmake)?;
-    for (name, text) in cmake::FILES {
-        create(&stage.join(name), cmake::text(text, library).as_bytes())?;
+    create(&stage.join(&package), pkg_config(library).as_bytes())?;
+    if kind.cmake {
+        let stage = staged.directory(&cmake)?;
+        for (name, text) in cmake_files {
+            create(&stage.join(name), cmake::text(text, library).as_bytes())?;
+        }
     }
 
-    let headers = HEADERS.map(|header| (include.as_path(), header));
+    let headers = kind
+        .headers
+        .iter()
+        .map(|header| (include.as_path(), *header));
     // A link comes after what it leads to.
     let others = [
-        (lib.as_path(), "libdray.a"),
+        (lib.as_path(), archive.as_str()),
         (&lib, &shared),
         (&lib, &soname),
-        (&lib, "libdray.so"),
-        (&pkgconfig, "dray.pc"),
+        (&lib, &plain),
+        (&pkgconfig, &package),
     ];
     let others = others
         .into_iter()
-        .chain(cmake::FILES.map(|(name, _)| (cmake.as_path(), name)));
-    let files = staged.put_in_place(headers.into_iter().chain(others))?;
+        .chain(cmake_files.iter().map(|(name, _)| (cmake.as_path(), *name)));
+    let files = staged.put_in_place(headers.chain(others))?;
     directories.keep();
     Ok(files)
 }
@@ -119,7 +173,7 @@ fn check_replaceable(path: &Path) -> anyhow::Result<()> {
 }
 
 /// A link is the library's own if it leads to a version of the library beside it.
-fn check_link(path: &Path) -> anyhow::Result<()> {
+fn check_link(path: &Path, plain: &str) -> anyhow::Result<()> {
     if !kind(path)?.is_some_and(|kind| kind.is_symlink()) {
         return check_replaceable(path);
     }
@@ -127,7 +181,10 @@ fn check_link(path: &Path) -> anyhow::Result<()> {
         .read_link()
         .with_context(|| format!("{} cannot be read", path.display()))?;
     let name = target.to_string_lossy();
-    match name.starts_with("libdray.so.") && !name.contains('/') {
+    let own = name
+        .strip_prefix(plain)
+        .is_some_and(|rest| rest.starts_with('.'));
+    match own && !name.contains('/') {
         true => Ok(()),
         false => bail!(
             "{} leads to {}, which is not of this library, and is not replaced: remove it first",
@@ -250,14 +307,23 @@ fn new_file(path: &Path) -> io::Result<File> {
 
 fn pkg_config(library: &Library) -> String {
     let InstallPaths { prefix, libdir, .. } = &library.paths;
+    let kind = library.kind;
     let escaped = |path: &str| path.replace(' ', "\\ ");
+    // Programs name the last directory themselves: `#include "dml/dml.h"`.
+    let include = match kind.include.rsplit_once('/') {
+        Some((above, _)) => format!("${{includedir}}/{above}"),
+        None => "${includedir}".to_owned(),
+    };
     format!(
-        "prefix={}\nlibdir=${{prefix}}/{}\nincludedir=${{prefix}}/include\n\nName: dray\n\
-         Description: Moves memory with a data mover, and says who executed it\nVersion: {}\n\
-         Cflags: -I${{includedir}}\nLibs: -L${{libdir}} -ldray\nLibs.private: {}\n",
+        "prefix={}\nlibdir=${{prefix}}/{}\nincludedir=${{prefix}}/include\n\nName: {}\n\
+         Description: {}\nVersion: {}\n\
+         Cflags: -I{include}\nLibs: -L${{libdir}} -l{}\nLibs.private: {}\n",
         escaped(prefix.trim_end_matches('/')),
         escaped(libdir),
+        kind.package,
+        kind.description,
         library.version,
+        kind.name,
         SYSTEM_LIBRARIES.join(" "),
     )
 }

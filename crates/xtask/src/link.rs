@@ -7,10 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::install::create;
-
-/// What the linker exports, under which version. Later additions get nodes of their own.
-const SYMBOLS: &[u8] = b"DRAY_1 { global: dray_*; local: *; };\n";
+use crate::install::{Library, create};
 
 /// What a program needs beside the library, as rustc's static libraries do.
 pub(crate) const SYSTEM_LIBRARIES: &[&str] = &[
@@ -43,19 +40,18 @@ pub fn compiler(command: &OsStr) -> Vec<OsString> {
     }
 }
 
-/// Makes a shared library of a static one. `scratch` is a directory for other files.
+/// Makes the shared library of the static one. `scratch` is a directory for other files.
 pub(crate) fn link(
-    compiler: &[OsString],
-    archive: &Path,
+    library: &Library,
     shared: &Path,
     soname: &str,
     scratch: &Path,
 ) -> anyhow::Result<()> {
     let script = scratch.join("symbols.map");
-    create(&script, SYMBOLS)?;
+    create(&script, library.kind.symbols.as_bytes())?;
     let mut version = OsString::from("-Wl,--version-script=");
     version.push(&script);
-    let (program, arguments) = compiler.split_first().context("CC is empty")?;
+    let (program, arguments) = library.compiler.split_first().context("CC is empty")?;
     let linked = Command::new(program)
         .args(arguments)
         .args(["-shared", "-o"])
@@ -63,7 +59,7 @@ pub(crate) fn link(
         .arg(format!("-Wl,-soname,{soname}"))
         .arg(version)
         .args(["-Wl,--whole-archive"])
-        .arg(archive)
+        .arg(&library.archive)
         .args(["-Wl,--no-whole-archive", "-Wl,--gc-sections", "-Wl,-z,defs"])
         .args(SYSTEM_LIBRARIES)
         .output();

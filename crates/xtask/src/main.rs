@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 use xtask::dist::{self, Dist};
-use xtask::{InstallPaths, Library, compiler, crates, guide, install, recording};
+use xtask::{DML, DRAY, InstallPaths, Library, compiler, crates, guide, install, recording};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of this workspace")]
@@ -195,22 +195,31 @@ fn install_library(
     paths: InstallPaths,
     profile: &str,
 ) -> anyhow::Result<Vec<PathBuf>> {
-    let archive = static_library(&build(root, "dray-capi", profile)?);
-    install(&Library {
-        archive: archive.context("cargo does not say where the static library is")?,
-        headers: root.join("crates/capi/include"),
-        paths,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        compiler: compiler(&std::env::var_os("CC").unwrap_or_default()),
-    })
+    let libraries = [
+        (&DRAY, "dray-capi", "dray_c", "crates/capi/include"),
+        (&DML, "dray-dml", "dray_dml", "crates/dml/include/dml"),
+    ];
+    let mut files = Vec::new();
+    for (kind, package, target, headers) in libraries {
+        let archive = static_library(&build(root, package, profile)?, target);
+        files.extend(install(&Library {
+            kind,
+            archive: archive.context("cargo does not say where the static library is")?,
+            headers: root.join(headers),
+            paths: paths.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            compiler: compiler(&std::env::var_os("CC").unwrap_or_default()),
+        })?);
+    }
+    Ok(files)
 }
 
-/// The static library of dray-capi, as cargo's messages name it.
-fn static_library(messages: &str) -> Option<PathBuf> {
+/// The static library of a target, as cargo's messages name it.
+fn static_library(messages: &str, target: &str) -> Option<PathBuf> {
     let files = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "dray_c")
+        .filter(|message| message["target"]["name"] == target)
         .filter_map(|message| message["filenames"].as_array().cloned())
         .flatten();
     let mut paths = files.filter_map(|file| file.as_str().map(PathBuf::from));

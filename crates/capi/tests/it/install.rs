@@ -7,12 +7,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use xtask::{InstallPaths, Library, compiler, install};
+use xtask::{DRAY, InstallPaths, Library, compiler, install};
 
 use crate::toolchain::{ROOT, archive};
 
 fn library_at(paths: InstallPaths) -> Library {
     Library {
+        kind: &DRAY,
         archive: archive(),
         headers: Path::new(ROOT).join("include"),
         paths,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use xtask::{InstallPaths, Library, compiler, install};
+use xtask::{DRAY, InstallPaths, Library, compiler, install};
 
 /// Directory of the crate `dray-capi`; tests of `dray run` use this file, too.
 pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi");
@@ -30,6 +30,7 @@ pub(crate) fn prefix() -> &'static Path {
     let directory = PREFIX.get_or_init(|| {
         let directory = tempfile::tempdir().expect("a directory");
         let files = install(&Library {
+            kind: &DRAY,
             archive: archive(),
             headers: Path::new(ROOT).join("include"),
             paths: InstallPaths::new(directory.path(), None, Path::new("lib")).expect("paths"),

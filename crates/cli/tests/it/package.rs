@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use xtask::dist::{self, Dist, LIBDIR};
-use xtask::{InstallPaths, Library, compiler, install};
+use xtask::{DRAY, InstallPaths, Library, compiler, install};
 
 use crate::library_c::toolchain::{ROOT, archive};
 
@@ -14,6 +14,7 @@ fn package(out: &Path) -> PathBuf {
     let stage = out.join("stage");
     let paths = InstallPaths::new(Path::new("/usr"), Some(&stage), Path::new(LIBDIR));
     install(&Library {
+        kind: &DRAY,
         archive: archive(),
         headers: Path::new(ROOT).join("include"),
         paths: paths.expect("paths"),
