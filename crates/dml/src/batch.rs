@@ -185,7 +185,9 @@ pub unsafe extern "C" fn dml_batch_get_result(
     match unsafe { tasks(job, index) } {
         Ok(tasks) => {
             // SAFETY: the batch has ended, so that the device writes its records no more.
-            unsafe { *result = (*tasks.record(index)).result.into() };
+            let record = unsafe { tasks.record(index).read() };
+            // SAFETY: it is valid.
+            unsafe { *result = record.result.into() };
             status::OK
         }
         Err(error) => error,

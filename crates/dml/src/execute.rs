@@ -66,11 +66,11 @@ pub unsafe fn submit(d: &Descriptor, node: u32) -> Result<(), u32> {
         // A thread that panicked in a submission has left nothing half done.
         let mut portal = queue.portal.lock().unwrap_or_else(|held| held.into_inner());
         // SAFETY: the caller's promise is the same.
-        match unsafe { portal.submit(d) } {
-            Ok(Submission::Accepted) => return Ok(()),
-            // No room, or its device was disabled meanwhile: perhaps another has.
-            Ok(_) | Err(_) => {}
+        let submitted = unsafe { portal.submit(d) };
+        if matches!(submitted, Ok(Submission::Accepted)) {
+            return Ok(());
         }
+        // No room, or its device was disabled meanwhile: perhaps another has.
     }
     Err(status::WORK_QUEUES_NOT_AVAILABLE)
 }

@@ -97,11 +97,10 @@ impl State {
     /// The job has [`JOB_BYTES`].
     pub unsafe fn begin(job: *mut Job, path: u32) {
         let behind = aligned(job.wrapping_add(1).cast());
+        // SAFETY: the job is one.
+        unsafe { (*job).internal_data = behind };
         // SAFETY: the state ends within the bytes of the job, by its alignment.
-        unsafe {
-            (*job).internal_data = behind;
-            (*behind.cast::<State>()).path = path;
-        }
+        unsafe { (*behind.cast::<State>()).path = path };
     }
 }
 

@@ -98,12 +98,12 @@ pub unsafe extern "C" fn dml_init_job(path: u32, job: *mut Job) -> u32 {
     if path > HARDWARE {
         return status::PATH_ERROR;
     }
-    // SAFETY: the job has so many bytes, for which zeros are values.
-    unsafe {
-        ptr::write_bytes(job.cast::<u8>(), 0, JOB_BYTES);
-        (*job).numa_id = ANY_NODE;
-        State::begin(job, path);
-    }
+    // SAFETY: the job has so many bytes.
+    unsafe { ptr::write_bytes(job.cast::<u8>(), 0, JOB_BYTES) };
+    // SAFETY: zeros are a job.
+    unsafe { (*job).numa_id = ANY_NODE };
+    // SAFETY: the caller's promise is the same.
+    unsafe { State::begin(job, path) };
     status::OK
 }
 
@@ -151,11 +151,9 @@ unsafe fn submit(job: *mut Job) -> Result<(), u32> {
     let d = unsafe { task::descriptor(job) }?.with_completion(record.expose_provenance() as u64);
     check::check(&d)?;
     // SAFETY: no descriptor of this job is in flight; the state is as good as memory of ours.
-    let path = unsafe {
-        record.write(CompletionRecord::default());
-        (*state).descriptor = d;
-        (*state).path
-    };
+    let state = unsafe { &mut *state };
+    (state.record, state.descriptor) = (CompletionRecord::default(), d);
+    let path = state.path;
     if d.opcode() == Ok(Opcode::Batch) {
         task::Tasks::of(job).clear();
     }
@@ -187,7 +185,9 @@ pub unsafe extern "C" fn dml_check_job(job: *mut Job) -> u32 {
         Err(error) => return error,
     };
     // SAFETY: the state is the job's.
-    let byte = unsafe { job::status(&raw const (*state).record) };
+    let record = unsafe { &raw const (*state).record };
+    // SAFETY: as above.
+    let byte = unsafe { job::status(record) };
     if byte == 0 {
         return status::BEING_PROCESSED;
     }

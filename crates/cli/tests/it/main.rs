@@ -24,6 +24,7 @@ mod guide;
 mod help;
 mod library;
 mod library_c;
+mod library_dml;
 mod library_open;
 mod library_path;
 mod library_queue;
