@@ -138,7 +138,9 @@ mod tests {
             let job: *mut Job = room[offset..].as_mut_ptr().cast();
             let state = aligned(job.wrapping_add(1).cast());
             let end = state.addr() + size_of::<State>();
-            assert!(state.addr() % 64 == 0 && state.addr() >= job.addr() + size_of::<Job>());
+            assert!(
+                state.addr().is_multiple_of(64) && state.addr() >= job.addr() + size_of::<Job>()
+            );
             assert!(end <= job.addr() + JOB_BYTES, "{offset}");
         }
     }
