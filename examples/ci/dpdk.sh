@@ -3,7 +3,7 @@
 set -eu
 test=${1:-dpdk-test}
 command -v "$test" >/dev/null || { echo "$test is not here: Debian's dpdk-dev has it" >&2; exit 2; }
-said=$(echo dmadev_autotest | dray run --for dpdk --require work --stats -- "$test" --no-huge --no-pci -m 512 2>&1) || {
+said=$(echo dmadev_autotest | dray run --for dpdk --require work --stats -- "$test" --no-huge --no-pci -m 512 --file-prefix "dray$$" 2>&1) || {
     echo "$said"
     exit 1
 }

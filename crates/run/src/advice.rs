@@ -83,8 +83,8 @@ fn ended(ending: Ending) -> Option<String> {
             "no descriptor was submitted: exit code 126 says that the command cannot be executed"
                 .to_owned(),
         ),
-        // Shells report a signal of their command like this.
-        Ending::Exited(code) if code > 128 => {
+        // Shells report a signal of their command like this. Programs end with 255 where they say -1.
+        Ending::Exited(code @ 129..=MOST_SIGNALLED) => {
             let name = signal_name(i32::from(code) - 128);
             Some(format!(
                 "no descriptor was submitted: exit code {code} says that {name} ended a program"
@@ -93,6 +93,9 @@ fn ended(ending: Ending) -> Option<String> {
         Ending::Exited(_) => None,
     }
 }
+
+/// Exit code of a shell whose command the last signal (`SIGRTMAX`) has ended.
+const MOST_SIGNALLED: u8 = 128 + 64;
 
 /// `signal 11 (Segmentation fault)`, as the C library says.
 fn signal_name(number: i32) -> String {
@@ -329,6 +332,7 @@ mod tests {
             (Ending::Exited(139), "signal 11"),
             (Ending::Exited(0), "did not find the device"),
             (Ending::Exited(1), "did not find the device"),
+            (Ending::Exited(255), "did not find the device"),
         ] {
             let stats = Stats::of(vec![idle.clone()]).with(Vec::new(), Some(ending));
             assert!(
