@@ -204,7 +204,10 @@ pub fn debian(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<PathBuf> {
     )?;
     put(
         &control.join("shlibs"),
-        format!("libdray {INTERFACE} dray\nlibdray_dml {INTERFACE} dray\n").as_bytes(),
+        format!(
+            "libdray {INTERFACE} dray\nlibdray_dml {INTERFACE} dray\nlibdray_dto {INTERFACE} dray\n"
+        )
+        .as_bytes(),
         0o644,
     )?;
     let sums = said(

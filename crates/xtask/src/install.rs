@@ -29,6 +29,8 @@ pub struct Kind {
     pub headers: &'static [&'static str],
     /// Where they go, below `include`.
     pub include: &'static str,
+    /// Where compilers look for them, below `include`.
+    pub searched: &'static str,
     /// What the linker exports, under which version. Later additions get nodes of their own.
     pub symbols: &'static str,
     /// Whether CMake finds it.
@@ -42,6 +44,7 @@ pub static DRAY: Kind = Kind {
     description: "Moves memory with a data mover, and says who executed it",
     headers: &["dray.h", "dray.hpp", "dray_types.hpp"],
     include: "",
+    searched: "",
     symbols: "DRAY_1 { global: dray_*; local: *; };\n",
     cmake: true,
 };
@@ -53,7 +56,20 @@ pub static DML: Kind = Kind {
     description: "The C job API of the Data Mover Library",
     headers: &["dml.h", "dmldefs.h"],
     include: "dray/dml",
+    searched: "dray",
     symbols: "DRAY_DML_1 { global: dml_*; local: *; };\n",
+    cmake: false,
+};
+
+/// The submit and poll API of DTO.
+pub static DTO: Kind = Kind {
+    name: "dray_dto",
+    package: "dray-dto",
+    description: "The submit and poll API that is proposed for DTO",
+    headers: &["dto.h"],
+    include: "dray",
+    searched: "dray",
+    symbols: "DRAY_DTO_1 { global: dto_*; local: *; };\n",
     cmake: false,
 };
 
@@ -309,10 +325,9 @@ fn pkg_config(library: &Library) -> String {
     let InstallPaths { prefix, libdir, .. } = &library.paths;
     let kind = library.kind;
     let escaped = |path: &str| path.replace(' ', "\\ ");
-    // Programs name the last directory themselves: `#include "dml/dml.h"`.
-    let include = match kind.include.rsplit_once('/') {
-        Some((above, _)) => format!("${{includedir}}/{above}"),
-        None => "${includedir}".to_owned(),
+    let include = match kind.searched {
+        "" => "${includedir}".to_owned(),
+        below => format!("${{includedir}}/{below}"),
     };
     format!(
         "prefix={}\nlibdir=${{prefix}}/{}\nincludedir=${{prefix}}/include\n\nName: {}\n\

@@ -9,6 +9,6 @@ mod install_paths;
 mod link;
 pub mod recording;
 
-pub use install::{DML, DRAY, INTERFACE, Kind, Library, install};
+pub use install::{DML, DRAY, DTO, INTERFACE, Kind, Library, install};
 pub use install_paths::InstallPaths;
 pub use link::compiler;

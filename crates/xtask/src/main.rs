@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 use xtask::dist::{self, Dist};
-use xtask::{DML, DRAY, InstallPaths, Library, compiler, crates, guide, install, recording};
+use xtask::{DML, DRAY, DTO, InstallPaths, Library, compiler, crates, guide, install, recording};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of this workspace")]
@@ -198,6 +198,7 @@ fn install_library(
     let libraries = [
         (&DRAY, "dray-capi", "dray_c", "crates/capi/include"),
         (&DML, "dray-dml", "dray_dml", "crates/dml/include/dml"),
+        (&DTO, "dray-dto", "dray_dto", "crates/dto/include"),
     ];
     let mut files = Vec::new();
     for (kind, package, target, headers) in libraries {
