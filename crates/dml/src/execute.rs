@@ -13,7 +13,19 @@ use crate::status;
 #[derive(Debug)]
 struct Queue {
     node: Option<u32>,
+    limits: Limits,
     portal: Mutex<RawPortal>,
+}
+
+/// What every work queue of this process takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one operation.
+    pub bytes: u64,
+    /// Operations of a batch.
+    pub batch: u32,
+    /// Writes may be directed to the cache.
+    pub cache_control: bool,
 }
 
 /// The work queues of this process; those of the process that forked it are not its own.
@@ -35,6 +47,11 @@ fn queues() -> &'static [Queue] {
             let portal = RawPortal::open(&info, None).ok()?;
             Some(Queue {
                 node: info.numa_node,
+                limits: Limits {
+                    bytes: info.capabilities.max_transfer_bytes,
+                    batch: info.capabilities.max_batch,
+                    cache_control: info.capabilities.general.cache_control_memory(),
+                },
                 portal: Mutex::new(portal),
             })
         });
@@ -47,6 +64,16 @@ fn queues() -> &'static [Queue] {
         true => &queues.all,
         false => &[],
     }
+}
+
+/// What can be submitted whichever queue takes it; `None` without a queue.
+pub fn limits() -> Option<Limits> {
+    let all = queues().iter().map(|queue| queue.limits);
+    all.reduce(|a, b| Limits {
+        bytes: a.bytes.min(b.bytes),
+        batch: a.batch.min(b.batch),
+        cache_control: a.cache_control && b.cache_control,
+    })
 }
 
 /// Submits to a queue of this node, or of any.

@@ -1,4 +1,4 @@
-//! The job API of DML inside `dray run`: its jobs go to the shared work queues.
+//! The APIs of DML and DTO inside `dray run`: what is submitted goes to the shared work queues.
 
 #[path = "../../../dml/tests/it/installed.rs"]
 mod installed;
@@ -9,8 +9,8 @@ use installed::{Installed, said};
 
 #[test]
 fn jobs_go_to_shared_work_queues_by_any_path_but_the_cores() {
-    let program = Installed::new();
-    let jobs = program.jobs(&["cc", "-std=c99"]);
+    let installed = Installed::new(&xtask::DML, "dml", "include/dml");
+    let jobs = installed.compile(&["cc", "-std=c99"], "jobs.c");
     let run = |profile: &str, require: bool, path: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dray"));
         command.args(["run", "--profile", profile]);
@@ -37,4 +37,25 @@ fn jobs_go_to_shared_work_queues_by_any_path_but_the_cores() {
         run("4e1w-s", false, "sw"),
         ("all right\n".to_owned(), Some(0))
     );
+}
+
+#[test]
+fn operations_that_are_polled_go_to_shared_work_queues() {
+    let installed = Installed::new(&xtask::DTO, "dto", "include");
+    let submit = installed.compile(&["cc", "-std=c99"], "submit.c");
+    for (profile, variable, submitted) in
+        [("4e1w-s", "0", 5), ("1e1w-d", "0", 0), ("4e1w-s", "1", 0)]
+    {
+        let output = Command::new(env!("CARGO_BIN_EXE_dray"))
+            .args(["run", "--profile", profile, "--"])
+            .arg(&submit)
+            .env("DTO_USESTDC_CALLS", variable)
+            .output();
+        let expected = format!("{submitted} submitted, all right\n");
+        assert_eq!(
+            said(&output.expect("dray")),
+            (expected, Some(0)),
+            "{profile}, {variable}"
+        );
+    }
 }

@@ -1,49 +1,61 @@
-//! The library as it is installed, and a program in C that is compiled with the flags from pkg-config.
+//! A library for programs of others as it is installed, and programs that are compiled with the flags from pkg-config.
+//! Tests of `dray-dto` and of `dray run` use this file, too.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use xtask::{DML, InstallPaths, Library, compiler, install};
+use xtask::{InstallPaths, Kind, Library, compiler, install};
 
-/// Directory of the crate `dray-dml`; tests of `dray run` use this file, too.
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dml");
+/// Directory of all crates.
+const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// Where cargo has put this crate's static library.
-fn archive() -> PathBuf {
+/// Where cargo has put a crate's static library.
+fn archive(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a path");
     let deps = test.parent().expect("a directory");
-    let found = [deps.join("libdray_dml.a"), deps.join("../libdray_dml.a")];
+    let file = format!("lib{name}.a");
+    let found = [deps.join(&file), deps.join("..").join(&file)];
     let newest = found.into_iter().filter(|file| file.exists());
     let newest = newest.max_by_key(|file| file.metadata().and_then(|m| m.modified()).ok());
     newest.expect("cargo builds the library before the tests")
 }
 
 /// The library below a directory that is removed when this is dropped, with programs on it.
-pub(crate) struct Installed(tempfile::TempDir);
+pub(crate) struct Installed {
+    directory: tempfile::TempDir,
+    kind: &'static Kind,
+    root: PathBuf,
+}
 
 impl Installed {
-    pub(crate) fn new() -> Installed {
+    /// Of the crate in this directory, with its headers in that one.
+    pub(crate) fn new(kind: &'static Kind, root: &str, headers: &str) -> Installed {
+        let root = Path::new(CRATES).join(root);
         let directory = tempfile::tempdir().expect("a directory");
         let files = install(&Library {
-            kind: &DML,
-            archive: archive(),
-            headers: Path::new(ROOT).join("include/dml"),
+            kind,
+            archive: archive(kind.name),
+            headers: root.join(headers),
             paths: InstallPaths::new(directory.path(), None, Path::new("lib")).expect("paths"),
             version: env!("CARGO_PKG_VERSION").into(),
             compiler: compiler("".as_ref()),
         });
         files.expect("it can be installed");
-        Installed(directory)
+        Installed {
+            directory,
+            kind,
+            root,
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.directory.path().join(name)
     }
 
     /// What pkg-config says.
     fn flags(&self) -> Vec<String> {
         let output = Command::new("pkg-config")
-            .args(["--cflags", "--libs", "dray-dml"])
+            .args(["--cflags", "--libs", self.kind.package])
             .env("PKG_CONFIG_PATH", self.path("lib/pkgconfig"))
             .output()
             .expect("pkg-config");
@@ -52,13 +64,13 @@ impl Installed {
         words.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Compiles the example of all operations. Warnings are errors.
-    pub(crate) fn jobs(&self, compiler: &[&str]) -> PathBuf {
-        let program = self.path(&format!("jobs-{}", compiler[0]));
+    /// Compiles an example of the crate. Warnings are errors.
+    pub(crate) fn compile(&self, compiler: &[&str], example: &str) -> PathBuf {
+        let program = self.path(&format!("program-{}", compiler[0]));
         let compiled = Command::new(compiler[0])
             .args(&compiler[1..])
             .args(["-Wall", "-Wextra", "-Werror"])
-            .arg(Path::new(ROOT).join("examples/jobs.c"))
+            .arg(self.root.join("examples").join(example))
             .args(["-x", "none"])
             .args(self.flags())
             .arg(format!("-Wl,-rpath,{}", self.path("lib").display()))
@@ -69,6 +81,37 @@ impl Installed {
         let errors = String::from_utf8_lossy(&compiled.stderr);
         assert!(compiled.status.success(), "{compiler:?}: {errors}");
         program
+    }
+}
+
+impl Installed {
+    /// Whether the shared library exports what the header declares, and nothing else.
+    pub(crate) fn exports_only(&self, header: &str, begin: &str) {
+        let output = Command::new("readelf")
+            .args(["--dyn-syms", "--wide"])
+            .arg(self.path(&format!("lib/lib{}.so", self.kind.name)))
+            .output()
+            .expect("binutils");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let node = self.kind.symbols.split(' ').next().expect("a version");
+        let suffix = format!("@@{node}");
+        let defined = text
+            .lines()
+            .filter(|line| line.contains(" DEFAULT ") && !line.contains(" UND "))
+            .filter_map(|line| line.split_whitespace().last());
+        let mut exported: Vec<&str> = defined
+            .filter(|name| *name != node)
+            .map(|name| name.strip_suffix(&suffix).unwrap_or(name))
+            .collect();
+        exported.sort_unstable();
+        let mut declared: Vec<&str> = header
+            .split(|c: char| !(c.is_alphanumeric() || "_(".contains(c)))
+            .filter_map(|word| word.split_once('(').map(|(name, _)| name))
+            .filter(|name| name.starts_with(begin))
+            .collect();
+        declared.sort_unstable();
+        declared.dedup();
+        assert_eq!(exported, declared);
     }
 }
 
