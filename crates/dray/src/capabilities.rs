@@ -4,7 +4,7 @@ use dray_device::{DeviceConfig, SOFTWARE_OPERATIONS, WorkQueueConfig};
 use dray_spec::{Flags, GenCap, OpCap, Opcode};
 
 use crate::Operation;
-use crate::parts::largest_part;
+use crate::parts::has_parts;
 
 /// Operations and limits of a mover: those of its device and its work queue.
 ///
@@ -78,7 +78,7 @@ impl Capabilities {
         let crc = matches!(opcode, Opcode::CrcGenerate | Opcode::CopyCrc);
         self.operations.supports(opcode as u8)
             && (u64::from(d.size) <= self.max_transfer_bytes
-                || self.divides && largest_part(operation, self.max_transfer_bytes).is_some())
+                || self.divides && has_parts(operation, self.max_transfer_bytes))
             && (self.general.crc64() || !crc || !flags.contains(Flags::CRC_64))
             && (self.general.fill_pattern_16()
                 || opcode != Opcode::Fill

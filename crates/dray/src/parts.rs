@@ -2,6 +2,7 @@
 //! the records of the parts say together.
 
 use dray_ops::{BlockSize, DestinationDifFlags, SourceDifFlags, Tags};
+use dray_placement::{Cut, Piece, Rest};
 use dray_spec::{CompletionRecord, Descriptor, DifTags, Flags, Opcode, Status};
 
 use crate::Operation;
@@ -34,18 +35,31 @@ fn block_bytes(opcode: Opcode, d: &Descriptor) -> (usize, usize) {
     dray_device::dif_block_bytes(opcode, BlockSize::from_bits(d.dif_flags()))
 }
 
-/// Bytes of the largest part that is at most `most` bytes; `None`: there is no such part.
+/// Whether a queue whose largest transfer has `most` bytes executes it in parts, if it must.
 #[inline]
-pub(crate) fn largest_part(operation: &Operation, most: u64) -> Option<u32> {
-    let granule = granule(operation)?;
-    let most = u32::try_from(most).unwrap_or(u32::MAX);
-    // Parts of whole pages keep the alignment of what follows.
-    let step = match granule {
-        1 | 8 | 16 if most >= 4096 => 4096,
-        granule => granule,
+pub(crate) fn has_parts(operation: &Operation, most: u64) -> bool {
+    granule(operation).is_some_and(|granule| Cut::up_to(most, granule).is_some())
+}
+
+/// What is left of an operation of which `done` bytes are done.
+#[inline]
+pub(crate) fn rest(operation: &Operation, done: u32) -> Rest {
+    let len = operation.len().into();
+    let mut rest = match is_backward(operation) {
+        true => Rest::backward(len),
+        false => Rest::new(len),
     };
-    let part = most / step * step;
-    (part > 0).then_some(part)
+    rest.advance(done.into());
+    rest
+}
+
+/// The next part of what is left of an operation, of at most `most` bytes; `None`: it has no such part.
+#[inline]
+pub(crate) fn next_part(operation: &Operation, rest: Rest, most: u64) -> Option<Piece> {
+    match Cut::up_to(most, granule(operation)?) {
+        Some(cut) => Some(rest.next(cut)),
+        None => (rest.left() <= most).then(|| rest.next(Cut::WHOLE)),
+    }
 }
 
 /// Whether parts of it can be executed at the same time, in any order.
@@ -298,13 +312,17 @@ mod tests {
         assert!(!is_parallel(&Operation::memmove(0x1800, 0x1000, 0x1000)));
     }
 
+    fn first_part(operation: &Operation, most: u64) -> Option<u64> {
+        next_part(operation, rest(operation, 0), most).map(|piece| piece.bytes)
+    }
+
     #[test]
     fn parts_are_whole_pages_or_whole_blocks() {
         let copy = Operation::memmove(0, 0x10_0000, 1 << 20);
-        assert_eq!(largest_part(&copy, 10_000), Some(8192));
-        assert_eq!(largest_part(&copy, 100), Some(100));
+        assert_eq!(first_part(&copy, 10_000), Some(8192));
+        assert_eq!(first_part(&copy, 100), Some(100));
         let delta = Operation::create_delta(0, 0x1000, 64, 0x2000, 80);
-        assert_eq!(largest_part(&delta, 1 << 20), None);
+        assert_eq!(first_part(&delta, 1 << 20), None);
         let flags = dray_ops::DifFlags::from_bits(0);
         let check = Operation::dif_check(
             0,
@@ -312,7 +330,19 @@ mod tests {
             flags,
             (SourceDifFlags::from_bits(0), DifTags::default()),
         );
-        assert_eq!(largest_part(&check, 1100), Some(1040));
-        assert_eq!(largest_part(&check, 519), None);
+        assert_eq!(first_part(&check, 1100), Some(1040));
+        assert_eq!(first_part(&check, 519), None);
+    }
+
+    #[test]
+    fn a_rest_below_a_granule_is_a_part() {
+        // A pattern of 16 bytes, resumed after a page fault by a queue of 8 bytes.
+        let fill = Operation::fill(0, 0x1000, 8);
+        let piece = Piece {
+            offset: 3,
+            bytes: 5,
+        };
+        assert!(!has_parts(&fill, 8));
+        assert_eq!(next_part(&fill, rest(&fill, 3), 8), Some(piece));
     }
 }

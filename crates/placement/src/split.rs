@@ -25,6 +25,12 @@ pub struct Cut {
 }
 
 impl Cut {
+    /// One piece.
+    pub const WHOLE: Cut = Cut {
+        piece: u64::MAX,
+        last: u64::MAX,
+    };
+
     /// Pieces of at most `most` bytes, as a descriptor can have (below 2^32). All but the last are multiples of
     /// `granule` bytes: 1, 8 or 16, or those of a block. Where whole pages are no more than `most`, a small granule
     /// gives pieces of whole pages, which keep the alignment of what follows. `None`: a granule is more than `most`.
@@ -199,14 +205,6 @@ impl Rest {
 pub struct Pieces {
     rest: Rest,
     cut: Cut,
-}
-
-impl Pieces {
-    /// What they have not given yet.
-    #[inline]
-    pub const fn rest(&self) -> Rest {
-        self.rest
-    }
 }
 
 impl Iterator for Pieces {

@@ -7,7 +7,7 @@ use super::parts_table::NONE;
 use super::{CoreReason, FullQueuePolicy, QueueLost};
 use crate::cpu;
 use crate::outcome::done_bytes;
-use crate::parts::{granule, is_backward, largest_part, part};
+use crate::parts::{next_part, part, rest};
 use crate::{Completion, Executor, Mover, Operation, Progress};
 
 /// Submissions in a row that leave something, before a queue counts as full.
@@ -91,26 +91,22 @@ impl<M: Mover> Channels<M> {
     fn descriptor(&mut self, index: u32, queue: usize) -> Operation {
         let most = self.queues[queue].capabilities.max_transfer_bytes;
         let part_ = self.parts.get_mut(index);
-        let left = part_.operation.len() - part_.done;
-        let fits = u64::from(left) <= most;
-        let whole = part_.done == 0 && fits;
-        let size = match fits {
-            true => granule(&part_.operation).map(|_| left),
-            false => largest_part(&part_.operation, most),
+        let len = part_.operation.len();
+        let piece = match part_.done == 0 && u64::from(len) <= most {
+            true => None,
+            false => next_part(&part_.operation, rest(&part_.operation, part_.done), most),
         };
-        let operation = match (whole, size) {
-            // What cannot be divided is refused by the device.
-            (true, _) | (false, None) => {
-                part_.in_flight = left;
-                part_.operation
+        let operation = match piece {
+            Some(piece) => {
+                part_.in_flight = piece.bytes as u32;
+                let offset = piece.offset as u32;
+                let before = Some(&part_.record);
+                part(&part_.operation, offset, part_.in_flight, before)
             }
-            (false, Some(bytes)) => {
-                part_.in_flight = bytes;
-                let offset = match is_backward(&part_.operation) {
-                    true => left - bytes,
-                    false => part_.done,
-                };
-                part(&part_.operation, offset, bytes, Some(&part_.record))
+            // What fits, and what cannot be divided: that is refused by the device, or has begun again.
+            None => {
+                part_.in_flight = len;
+                part_.operation
             }
         };
         operation.with_user_data(index.into())

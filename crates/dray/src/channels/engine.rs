@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use dray_device::SOFTWARE_OPERATIONS;
+use dray_placement::{Cut, Rest};
 use dray_spec::{CompletionRecord, Flags, Opcode};
 
 use super::cost::{ClassIndex, Learned, Verdict};
@@ -341,17 +342,17 @@ impl<M: Mover> Channels<M> {
                 .min(most as u32)
                 .max(1);
         }
-        // Whole pages, or whole blocks.
-        let granule = granule(&operation).unwrap_or(1).max(1);
-        let granule = if granule <= 16 { 4096 } else { granule };
-        let size = match stripes {
-            1 => len,
-            _ => len.div_ceil(stripes).next_multiple_of(granule),
-        };
         let gathered = stripes == 1 && self.is_gathered(&operation);
-        let (mut offset, mut last) = (0, NONE);
+        let cut = match stripes {
+            1 => Cut::WHOLE,
+            // Whole pages, or whole blocks.
+            _ => Cut::equal(len.into(), stripes.into(), granule(&operation).unwrap_or(1)),
+        };
+        let mut rest = Rest::new(len.into());
+        let mut last = NONE;
         loop {
-            let bytes = size.min(len - offset);
+            let piece = rest.next(cut);
+            let (offset, bytes) = (piece.offset as u32, piece.bytes as u32);
             let stripe = match stripes {
                 1 => operation,
                 _ => part(&operation, offset, bytes, None),
@@ -378,8 +379,8 @@ impl<M: Mover> Channels<M> {
                 true => self.small.push_back(index),
                 false => self.large.push_back(index),
             }
-            offset += bytes;
-            if offset >= len {
+            rest.advance(piece.bytes);
+            if rest.left() == 0 {
                 return;
             }
         }

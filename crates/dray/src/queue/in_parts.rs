@@ -1,6 +1,7 @@
 //! Operations of more than one descriptor, one after the other: larger than a descriptor may be, or resumed after a
 //! page fault.
 
+use dray_placement::{Cut, Rest};
 use dray_spec::{CompletionRecord, Flags, Status};
 
 use super::unit::{Ended, Unit};
@@ -13,12 +14,10 @@ use crate::{Operation, parts};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InParts {
     operation: Operation,
-    /// Bytes of the parts that have ended.
-    done: u32,
+    /// What has not ended: the part in flight, and those behind it.
+    rest: Rest,
     /// Bytes of the part in flight.
     part: u32,
-    /// From the last part to the first.
-    backward: bool,
     /// Bytes at the end of a backward move that were done before its rest, which does not overlap, took its place.
     from_end: u32,
     /// The record of the bytes before.
@@ -29,50 +28,51 @@ pub(super) struct InParts {
 impl InParts {
     fn new(operation: Operation) -> InParts {
         InParts {
+            rest: parts::rest(&operation, 0),
             operation,
-            done: 0,
             part: 0,
-            backward: parts::is_backward(&operation),
             from_end: 0,
             before: CompletionRecord::default(),
             faults: StalledFaults::default(),
         }
     }
 
+    /// Bytes of the parts that have ended.
+    fn done(&self) -> u32 {
+        self.rest.done() as u32
+    }
+
     /// The rest of a backward move that does not overlap is a forward one: what is done of it counts.
     fn turn(&mut self) {
-        let left = self.operation.len() - self.done;
+        let (left, done) = (self.rest.left(), self.done());
         let d = self.operation.descriptor();
         let distance = d.address1.abs_diff(d.address2);
-        if self.backward && self.done > 0 && u64::from(left) <= distance {
-            self.operation = parts::part(&self.operation, 0, left, None);
-            self.from_end = self.done;
-            (self.done, self.backward) = (0, false);
+        if self.rest.is_backward() && done > 0 && left <= distance {
+            self.operation = parts::part(&self.operation, 0, left as u32, None);
+            self.from_end = done;
+            self.rest = Rest::new(left);
         }
     }
 
     /// The record of all of it.
     fn finish(&self, record: CompletionRecord) -> CompletionRecord {
-        let mut whole = parts::finish(&self.operation, self.done, record);
+        let mut whole = parts::finish(&self.operation, self.done(), record);
         if self.from_end > 0 && whole.status() != Status::SUCCESS {
             (whole.bytes_completed, whole.result) = (self.from_end, 1);
         }
         whole
     }
 
-    /// The next part, of at most `most` bytes.
-    fn next(&mut self, most: u32) -> Operation {
-        let left = self.operation.len() - self.done;
-        self.part = most.min(left);
+    /// The next part, of at most `most` bytes; what has no parts goes whole.
+    fn next(&mut self, most: u64) -> Operation {
+        let piece = parts::next_part(&self.operation, self.rest, most);
+        let piece = piece.unwrap_or(Rest::new(self.operation.len().into()).next(Cut::WHOLE));
+        self.part = piece.bytes as u32;
         if self.part == self.operation.len() {
             return self.operation;
         }
-        let offset = match self.backward {
-            true => left - self.part,
-            false => self.done,
-        };
-        let before = (self.done > 0).then_some(&self.before);
-        parts::part(&self.operation, offset, self.part, before)
+        let before = (self.done() > 0).then_some(&self.before);
+        parts::part(&self.operation, piece.offset as u32, self.part, before)
     }
 }
 
@@ -107,10 +107,10 @@ impl<P: Port> Queue<P> {
     /// refuses it.
     #[cold]
     pub(super) fn divide(&mut self, slot: u32, operation: &Operation) -> bool {
-        let most = parts::largest_part(operation, self.capabilities.max_transfer_bytes);
-        let (Some(most), true) = (most, self.capabilities.divides) else {
+        let most = self.capabilities.max_transfer_bytes;
+        if !self.capabilities.divides || !parts::has_parts(operation, most) {
             return false;
-        };
+        }
         // What breaks a rule as a whole is refused as a whole.
         if dray_device::check_operands(operation.opcode(), operation.descriptor()).is_err() {
             return false;
@@ -126,7 +126,7 @@ impl<P: Port> Queue<P> {
     #[cold]
     pub(super) fn has_executed_some(&self, unit: Unit) -> bool {
         let whole = self.in_parts.get(unit.first as usize).copied().flatten();
-        unit.in_parts && whole.is_some_and(|whole| whole.done > 0 || whole.from_end > 0)
+        unit.in_parts && whole.is_some_and(|whole| whole.rest.done() > 0 || whole.from_end > 0)
     }
 
     /// What goes on was refused by a full queue: it is handed over again, for its caller has submitted all it knows of.
@@ -164,20 +164,15 @@ impl<P: Port> Queue<P> {
         let operation = whole.operation;
         if self.resumes(&mut whole, record) {
             unit.resumed = unit.resumed.saturating_add(1);
-        } else if parts::goes_on(&operation, record) && whole.done + whole.part < operation.len() {
-            whole.done += whole.part;
+        } else if parts::goes_on(&operation, record) && whole.rest.left() > whole.part.into() {
+            whole.rest.advance(whole.part.into());
             whole.before = *record;
         } else {
             *record = whole.finish(*record);
             return false;
         }
         whole.turn();
-        let operation = whole.operation;
-        let most = match u64::from(operation.len()) <= self.capabilities.max_transfer_bytes {
-            true => Some(operation.len()),
-            false => parts::largest_part(&operation, self.capabilities.max_transfer_bytes),
-        };
-        let next = whole.next(most.unwrap_or(operation.len()));
+        let next = whole.next(self.capabilities.max_transfer_bytes);
         self.in_parts[slot] = Some(whole);
         self.prepare(unit.first, &next);
         unit.in_parts = true;
@@ -213,13 +208,13 @@ impl<P: Port> Queue<P> {
         let (address, write) = (record.fault_address, record.status().is_write_fault());
         let has_progress = bytes > 0;
         // Of what is done nothing is left, whatever faulted then.
-        let goes_on = !(has_progress && whole.done + bytes >= operation.len())
+        let goes_on = !(has_progress && u64::from(bytes) >= whole.rest.left())
             && whole
                 .faults
                 .goes_on(address, has_progress, self.most_faults, pages)
             && populate(address, 1, write).is_ok();
         if goes_on && has_progress {
-            whole.done += bytes;
+            whole.rest.advance(bytes.into());
             whole.before = *record;
         }
         goes_on
