@@ -4,8 +4,7 @@ use std::io;
 use std::iter::once;
 use std::ptr::{null, null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 
-/// Bytes of the pages that are asked for.
-const PAGE: u64 = 4096;
+use dray_placement::PAGE;
 
 /// Up to so many pages are touched one by one: `madvise` takes longer for them.
 const FEW_PAGES: u64 = 2;

@@ -2,12 +2,10 @@
 
 use dray_device::dif_block_bytes;
 use dray_ops::BlockSize;
+use dray_placement::PAGE;
 use dray_spec::{Flags, Opcode};
 
 use crate::Operation;
-
-/// Bytes of a base page.
-const PAGE: u64 = 4096;
 
 /// Page faults of an operation since it last made progress.
 ///

@@ -31,16 +31,24 @@ impl Cut {
         last: u64::MAX,
     };
 
+    /// Pieces of at most `most` bytes (at least 1), of whole pages where they may be as large.
+    #[inline]
+    pub const fn bytes(most: u64) -> Cut {
+        let last = least(if most == 0 { 1 } else { most }, u32::MAX as u64);
+        let piece = if last < PAGE {
+            last
+        } else {
+            last / PAGE * PAGE
+        };
+        Cut { piece, last }
+    }
+
     /// Pieces of at most `most` bytes, as a descriptor can have (below 2^32). All but the last are multiples of
     /// `granule` bytes: 1, 8 or 16, or those of a block. Where whole pages are no more than `most`, a small granule
     /// gives pieces of whole pages, which keep the alignment of what follows. `None`: a granule is more than `most`.
     #[inline]
     pub const fn up_to(most: u64, granule: u32) -> Option<Cut> {
-        let last = if most > u32::MAX as u64 {
-            u32::MAX as u64
-        } else {
-            most
-        };
+        let last = least(most, u32::MAX as u64);
         let step = match step(granule) {
             PAGE if last < PAGE => at_least_1(granule),
             step => step,

@@ -130,6 +130,7 @@ proptest! {
             prop_assert!(most < granule.into());
             return Ok(());
         };
+        prop_assert!(granule > 1 || cut == Cut::bytes(most));
         let pieces = pieces(rest(len, backward), cut);
         let mut done = 0;
         for (n, (offset, bytes)) in pieces.iter().copied().enumerate() {
@@ -187,7 +188,7 @@ proptest! {
     #[test]
     fn it_cuts_runs_of_pages_into_whole_pages((bytes, most) in requests(), channels in 1_u64..9) {
         let count = if bytes >= 64 << 10 { channels } else { 1 };
-        let limit = Cut::up_to(most, 1).expect("a byte fits");
+        let limit = Cut::bytes(most);
         let now = pieces(Rest::new(bytes), Cut::equal(bytes, count, 1).within(limit));
         if most.is_multiple_of(PAGE) && most < 1 << 32 {
             prop_assert_eq!(now, run(bytes, channels, most));
@@ -200,7 +201,7 @@ proptest! {
     #[test]
     fn it_cuts_as_offload_has_cut_what_the_core_leaves((len, most) in requests(), core in 0_u64..1 << 20) {
         if most.is_multiple_of(PAGE) && most < 1 << 32 {
-            let cut = Cut::up_to(most, 1).expect("a byte fits");
+            let cut = Cut::bytes(most);
             let behind = |(at, bytes): (u64, u64)| (core + at, bytes);
             let now: Pieces = pieces(Rest::new(len), cut).into_iter().map(behind).collect();
             let before: Pieces = steps(len, most).into_iter().map(behind).collect();
@@ -210,7 +211,7 @@ proptest! {
 
     #[test]
     fn it_cuts_as_cores_and_threads_have_cut(bytes in 1_u64..1 << 32, count in 1_u64..64) {
-        let share = Cut::up_to(256 << 10, 1).expect("a byte fits");
+        let share = Cut::bytes(256 << 10);
         prop_assert_eq!(pieces(Rest::new(bytes), share), steps(bytes, 256 << 10));
         let equal = pieces(Rest::new(bytes), Cut::equal(bytes, count, 1));
         prop_assert_eq!(equal, threads(bytes, count));
@@ -223,7 +224,7 @@ fn a_run_of_pages_beyond_4_gib_has_no_piece_that_begins_within_a_page() {
     // As it was: a piece of 2^32 - 1 bytes.
     let before = run(bytes, 1, most);
     assert!(!before[1].0.is_multiple_of(PAGE));
-    let limit = Cut::up_to(most, 1).expect("a byte fits");
+    let limit = Cut::bytes(most);
     let now = pieces(Rest::new(bytes), Cut::equal(bytes, 1, 1).within(limit));
     assert!(
         now.iter()
@@ -234,7 +235,7 @@ fn a_run_of_pages_beyond_4_gib_has_no_piece_that_begins_within_a_page() {
 
 #[test]
 fn a_fault_moves_what_follows() {
-    let cut = Cut::up_to(8192, 1).expect("a byte fits");
+    let cut = Cut::bytes(8192);
     let mut rest = Rest::new(20_000);
     rest.advance(5000);
     let left: Pieces = pieces(rest, cut);
@@ -248,6 +249,7 @@ fn a_fault_moves_what_follows() {
 fn lengths_at_the_end_of_the_numbers_are_cut() {
     assert_eq!(Cut::up_to(0, 1), None);
     assert_eq!(Cut::up_to(519, 520), None);
+    assert_eq!(Some(Cut::bytes(0)), Cut::up_to(1, 1));
     assert!(Cut::up_to(u64::MAX, 0).is_some());
     let whole = Cut::equal(u64::MAX, 1, 1);
     assert_eq!(pieces(Rest::new(u64::MAX), whole), [(0, u64::MAX)]);

@@ -6,7 +6,8 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
-use super::plan::BASE_PAGE;
+use dray_placement::{Cut, PAGE, Piece, Rest};
+
 use super::probe::{PROBE_BYTES, Probe};
 use super::report::Failed;
 use super::{PageCopy, PageList};
@@ -49,29 +50,28 @@ impl CoreCopy {
     /// Copies a list with up to `threads` threads, the calling one among them.
     pub(super) fn list(&self, list: &PageList, threads: usize) {
         let threads = threads.clamp(1, list.base_pages().clamp(1, 64) as usize);
-        // Equal parts of the bytes, each of whole pages.
-        let part = list.bytes().div_ceil(threads as u64);
-        let part = part.next_multiple_of(BASE_PAGE);
+        let cut = Cut::equal(list.bytes(), threads as u64, 1);
+        let mut parts = Rest::new(list.bytes()).pieces(cut);
+        let own = parts.next();
         thread::scope(|scope| {
             // Whether a thread copies the part. No thread can be made at a limit of threads or of memory.
-            let has_thread = |n: u64| {
-                let copy = move || self.part(list, n * part, part);
+            let has_thread = |part: Piece| {
+                let copy = move || self.part(list, part);
                 thread::Builder::new().spawn_scoped(scope, copy).is_ok()
             };
-            let started = (1..threads as u64).take_while(|n| has_thread(*n)).count() as u64;
-            self.part(list, 0, part);
-            for n in started + 1..threads as u64 {
-                self.part(list, n * part, part);
+            let refused = parts.find(|part| !has_thread(*part));
+            for part in own.into_iter().chain(refused).chain(parts) {
+                self.part(list, part);
             }
         });
     }
 
-    /// Copies the bytes `from .. from + bytes` of a list, counted through its runs.
-    fn part(&self, list: &PageList, from: u64, bytes: u64) {
-        let end = from.saturating_add(bytes);
+    /// Copies a part of a list, counted through its runs.
+    fn part(&self, list: &PageList, part: Piece) {
+        let end = part.offset + part.bytes;
         let mut position = 0;
         let runs = list.runs().iter().filter_map(|run| {
-            let (start, stop) = (position.max(from), (position + run.bytes).min(end));
+            let (start, stop) = (position.max(part.offset), (position + run.bytes).min(end));
             let skipped = start - position;
             position += run.bytes;
             (start < stop).then(|| PageCopy {
@@ -133,7 +133,7 @@ impl CoreCopy {
             let (good, bad) = match fault {
                 None => (piece.bytes, 0),
                 Some((offset, address, _)) => {
-                    let page = BASE_PAGE - address % BASE_PAGE;
+                    let page = PAGE - address % PAGE;
                     (offset, page.min(piece.bytes - offset))
                 }
             };

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
+use dray_placement::{Cut, PAGE, Rest};
 use thiserror::Error;
 
 use super::PageShare;
 use super::share::Piece;
 use crate::Capabilities;
-
-/// Bytes of a base page.
-pub(super) const BASE_PAGE: u64 = 4096;
 
 /// Copies of at least so many bytes are split over channels; smaller ones travel in batches.
 pub(super) const SPLIT_FROM: u64 = 64 << 10;
@@ -215,7 +213,7 @@ impl PageList {
 
     /// Base pages that the entries amount to, rounded up.
     pub fn base_pages(&self) -> u64 {
-        self.bytes.div_ceil(BASE_PAGE)
+        self.bytes.div_ceil(PAGE)
     }
 
     /// Shares the copies out to `channels` channels (at least 1) whose movers can do `capabilities`.
@@ -230,30 +228,24 @@ impl PageList {
     /// otherwise, and no entry's destination may overlap another entry.
     pub unsafe fn plan(&self, channels: usize, capabilities: &Capabilities) -> Vec<PageShare> {
         let channels = channels.max(1);
-        let largest = capabilities
-            .max_transfer_bytes
-            .clamp(1, u64::from(u32::MAX));
+        let limit = Cut::bytes(capabilities.max_transfer_bytes);
         let mut pieces: Vec<Vec<Piece>> = vec![Vec::new(); channels];
         let mut load = vec![0_u64; channels];
         for run in &self.runs {
-            let part = match run.bytes >= SPLIT_FROM {
-                true => run.bytes.div_ceil(channels as u64),
-                false => run.bytes,
+            let cut = match run.bytes >= SPLIT_FROM {
+                true => Cut::equal(run.bytes, channels as u64, 1).within(limit),
+                false => limit,
             };
-            let part = part.next_multiple_of(BASE_PAGE).min(largest);
-            let mut done = 0;
-            while done < run.bytes {
-                let bytes = part.min(run.bytes - done);
+            for piece in Rest::new(run.bytes).pieces(cut) {
                 let least = (0..channels).min_by_key(|channel| load[*channel]);
                 let channel = least.unwrap_or(0);
-                load[channel] += bytes;
+                load[channel] += piece.bytes;
                 pieces[channel].push(Piece {
-                    source: run.source + done,
-                    destination: run.destination + done,
-                    // At most `largest`, which is a u32.
-                    bytes: bytes as u32,
+                    source: run.source + piece.offset,
+                    destination: run.destination + piece.offset,
+                    // Within the limit, which is a u32.
+                    bytes: piece.bytes as u32,
                 });
-                done += bytes;
             }
         }
         let shares = pieces.into_iter();
@@ -332,7 +324,7 @@ mod tests {
             let bytes: u64 = shares.iter().map(PageShare::bytes).sum();
             assert_eq!(bytes, (2 << 20) + 100);
             let most = shares.iter().map(PageShare::bytes).max().expect("a share");
-            assert!(most <= (2 << 20) / channels as u64 + 2 * BASE_PAGE);
+            assert!(most <= (2 << 20) / channels as u64 + 2 * PAGE);
         }
         let small = Capabilities {
             max_transfer_bytes: 1 << 16,
@@ -341,5 +333,31 @@ mod tests {
         // SAFETY: no share is run.
         let shares = unsafe { list.plan(1, &small) };
         assert_eq!(shares[0].pieces(), 33);
+    }
+    #[test]
+    fn no_piece_begins_within_a_page_whatever_the_largest_transfer() {
+        let run = PageCopy {
+            source: 1 << 40,
+            destination: 1 << 41,
+            bytes: 6 << 30,
+        };
+        let list = PageList::new(&[run]).expect("a list");
+        for (channels, most) in [(1, u64::from(u32::MAX)), (2, 1 << 31), (2, (1 << 20) + 100)] {
+            let limits = Capabilities {
+                max_transfer_bytes: most,
+                ..Capabilities::software()
+            };
+            // SAFETY: nothing is submitted.
+            let mut shares = unsafe { list.plan(channels, &limits) };
+            for share in &mut shares {
+                // All of it is left over.
+                share.stop(&mut crate::CpuMover::new(1));
+                let starts = share.fallbacks().iter().map(|piece| piece.source);
+                assert!(
+                    starts.into_iter().all(|at| at.is_multiple_of(PAGE)),
+                    "{most}"
+                );
+            }
+        }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use dray_placement::PAGE;
+
 use super::PageCopy;
-use super::plan::BASE_PAGE;
 
 /// Bytes of memory whose pages one call looks at: at most 130 pages, and their lines are still in the
 /// first-level cache when they are copied.
@@ -97,7 +98,7 @@ impl Probe {
             prefetch(destination);
             self.sources.push(byte(source));
             self.destinations.push(byte(destination));
-            let left = |address: u64| BASE_PAGE - address % BASE_PAGE;
+            let left = |address: u64| PAGE - address % PAGE;
             offset += left(source).min(left(destination));
         }
     }

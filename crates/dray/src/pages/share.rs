@@ -1,9 +1,10 @@
 //! One channel's part of a page list, as resumable steps.
 
+use dray_placement::PAGE;
 use dray_spec::Status;
 
 use super::PageReason;
-use super::plan::{BASE_PAGE, SPLIT_FROM};
+use super::plan::SPLIT_FROM;
 use super::report::Executed;
 use crate::populate::populate;
 use crate::stalled_faults::StalledFaults;
@@ -240,7 +241,7 @@ impl PageShare {
             };
             let write = status.is_write_fault();
             // Of source and destination.
-            let pages = 2 * (piece.bytes / BASE_PAGE as u32 + 2);
+            let pages = 2 * (piece.bytes / PAGE as u32 + 2);
             if goes_on
                 && rest.faults.goes_on(page, done > 0, MOST_FAULTS, pages)
                 && (!here || populate(page, 1, write).is_ok())
@@ -276,12 +277,12 @@ impl PageShare {
             true => piece.destination,
             false => piece.source,
         };
-        let page = fault & !(BASE_PAGE - 1);
+        let page = fault & !(PAGE - 1);
         let before = page.saturating_sub(start);
-        if before >= piece.bytes.into() || page + BASE_PAGE <= start {
+        if before >= piece.bytes.into() || page + PAGE <= start {
             return false;
         }
-        let behind = (page + BASE_PAGE - start).min(piece.bytes.into());
+        let behind = (page + PAGE - start).min(piece.bytes.into());
         let part = |from: u64, to: u64| Piece {
             source: piece.source + from,
             destination: piece.destination + from,
