@@ -1,6 +1,7 @@
 //! A comparison in a lane.
 
 use dray::{Operation, Progress};
+use dray_placement::Cut;
 use dray_spec::Status;
 
 use crate::deadline::Deadline;
@@ -27,10 +28,10 @@ pub(crate) unsafe fn equal_bytes(
     let least = runtime.adaptation.min_bytes();
     let mut at = 0;
     let mut resumed_at = usize::MAX;
+    let capabilities = taken.capabilities();
+    let cut = Cut::bytes(capabilities.max_transfer_bytes);
     while at < len {
-        let capabilities = taken.capabilities();
-        let most = usize::try_from(capabilities.max_transfer_bytes).unwrap_or(usize::MAX);
-        let part = (len - at).min(most.clamp(1, u32::MAX as usize));
+        let part = cut.next((len - at) as u64) as usize;
         if part < least && at > 0 && resumed_at == usize::MAX {
             return Err((at, Reason::Rest));
         }

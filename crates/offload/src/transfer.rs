@@ -1,6 +1,7 @@
 //! A copy or a fill in a lane, split between core and device.
 
 use dray::{Completion, Progress};
+use dray_placement::{Cut, Rest};
 use dray_spec::Status;
 
 use crate::deadline::Deadline;
@@ -98,35 +99,30 @@ impl Transfer<'_> {
     /// # Safety
     /// As the call.
     unsafe fn run(&mut self, taken: &mut Taken<'_>, core: usize, len: usize) {
-        let most = taken.capabilities().max_transfer_bytes;
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let most = most.clamp(1, u32::MAX as usize);
+        let cut = Cut::bytes(taken.capabilities().max_transfer_bytes);
         let least = self.runtime.adaptation.min_bytes();
         let mut share = (core > 0).then_some(Part {
             at: 0,
             len: core,
             resumed: false,
         });
-        let mut next = core;
+        let mut rest = Rest::new(len as u64);
+        rest.advance(core as u64);
         let mut refused = 0;
         // What a queue has not accepted yet; nothing is enqueued behind it.
         let mut waiting = false;
         loop {
-            while next < len && self.in_flight < SLOTS && !waiting {
-                let rest = Part {
-                    at: next,
-                    len: (len - next).min(most),
-                    resumed: false,
-                };
-                next += rest.len;
+            while rest.left() > 0 && self.in_flight < SLOTS && !waiting {
+                let part = Part::from(rest.next(cut));
+                rest.advance(part.len as u64);
                 // A rest that would not have been offloaded by itself.
-                if rest.len < least && rest.at > core {
+                if part.len < least && part.at > core {
                     // SAFETY: the caller's promise.
-                    unsafe { self.leave(rest, Reason::Rest) };
+                    unsafe { self.leave(part, Reason::Rest) };
                     continue;
                 }
                 // SAFETY: the caller's promise.
-                waiting = unsafe { self.start(taken, rest) };
+                waiting = unsafe { self.start(taken, part) };
             }
             if let Some(part) = share.take() {
                 self.runtime.stats.reason(Reason::Share, part.len);
@@ -154,7 +150,7 @@ impl Transfer<'_> {
                 if refused >= ATTEMPTS {
                     taken.cancel_queued();
                     // SAFETY: the caller's promise.
-                    unsafe { self.give_up(next, len) };
+                    unsafe { self.give_up(rest) };
                     return;
                 }
             }
@@ -178,7 +174,7 @@ impl Transfer<'_> {
     ///
     /// # Safety
     /// As the call.
-    unsafe fn give_up(&mut self, next: usize, len: usize) {
+    unsafe fn give_up(&mut self, rest: Rest) {
         for slot in 0..SLOTS {
             if self.used >> slot & 1 == 1 {
                 let part = self.parts[slot];
@@ -186,13 +182,8 @@ impl Transfer<'_> {
                 unsafe { self.leave(part, Reason::QueueFull) };
             }
         }
-        let rest = Part {
-            at: next,
-            len: len - next,
-            resumed: false,
-        };
         // SAFETY: the caller's promise.
-        unsafe { self.leave(rest, Reason::QueueFull) };
+        unsafe { self.leave(rest.next(Cut::WHOLE).into(), Reason::QueueFull) };
     }
 
     /// Enqueues a part. Whether the queue has yet to accept it.

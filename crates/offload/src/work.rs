@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use dray::Operation;
+use dray_placement::Piece;
 
 use crate::next;
 
@@ -20,6 +21,16 @@ pub(crate) struct Part {
     pub(crate) len: usize,
     /// It has faulted before.
     pub(crate) resumed: bool,
+}
+
+impl From<Piece> for Part {
+    fn from(piece: Piece) -> Part {
+        Part {
+            at: piece.offset as usize,
+            len: piece.bytes as usize,
+            resumed: false,
+        }
+    }
 }
 
 impl Work {
