@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use dray_placement::{Cut, Rest};
+
 use super::{Copied, Copy, CopyError, PageCopier, bytes};
 
 /// Bytes that one thread takes at once.
@@ -102,10 +104,11 @@ impl PageCopier for Cores {
 
 fn shares(copy: &Copy) -> impl Iterator<Item = Copy> + use<> {
     let copy = *copy;
-    (0..copy.len).step_by(SHARE as usize).map(move |at| Copy {
-        src: copy.src + at,
-        dst: copy.dst + at,
-        len: SHARE.min(copy.len - at),
+    let pieces = Rest::new(copy.len).pieces(Cut::bytes(SHARE));
+    pieces.map(move |piece| Copy {
+        src: copy.src + piece.offset,
+        dst: copy.dst + piece.offset,
+        len: piece.bytes,
     })
 }
 
