@@ -2,7 +2,8 @@
 
 use std::ffi::c_int;
 
-use dray::channels::{CoreReason as Reason, Outcome};
+use dray::Reason;
+use dray::channels::Outcome;
 use dray_spec::{DifTags, Status};
 
 use crate::channel_types::QueueLostReason;
@@ -88,6 +89,10 @@ pub(crate) fn reason(outcome: &Outcome) -> CoreReason {
         Some(Reason::QueueFull) => CoreReason::QueueFull,
         Some(Reason::PageFault) => CoreReason::PageFault,
         Some(Reason::QueueLost) => CoreReason::QueueLost,
+        Some(other) => {
+            debug_assert!(false, "movers and channels give no {other:?}");
+            CoreReason::Chosen
+        }
     }
 }
 

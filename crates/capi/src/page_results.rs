@@ -1,5 +1,6 @@
 //! Where the results of a list of pages go.
 
+use dray::Reason;
 use dray::pages::{self, PageListReport};
 
 use crate::completion::executor;
@@ -135,12 +136,16 @@ fn row(row: &pages::PageStatistic) -> PageRow {
         } as u32,
         executor: executor(row.executor) as u32,
         reason: match row.reason {
-            pages::PageReason::Offloaded => PageReason::Offloaded,
-            pages::PageReason::BelowThreshold => PageReason::BelowThreshold,
-            pages::PageReason::NoChannel => PageReason::NoDevice,
-            pages::PageReason::PageFault => PageReason::PageFault,
-            pages::PageReason::NotExecuted => PageReason::NotExecuted,
-            pages::PageReason::DeviceError => PageReason::DeviceError,
+            None => PageReason::Offloaded,
+            Some(Reason::BelowThreshold) => PageReason::BelowThreshold,
+            Some(Reason::NoDevice) => PageReason::NoDevice,
+            Some(Reason::PageFault) => PageReason::PageFault,
+            Some(Reason::NotExecuted) => PageReason::NotExecuted,
+            Some(Reason::DeviceError) => PageReason::DeviceError,
+            Some(other) => {
+                debug_assert!(false, "page lists give no {other:?}");
+                PageReason::NotExecuted
+            }
         } as u32,
         reserved: 0,
         entries: row.entries,

@@ -41,13 +41,14 @@ pub use channel::{
 };
 pub use checked::Checked;
 pub use cpu::CpuMover;
+pub use dray_placement::Reason;
 pub use drive::{Application, Next, drive};
 pub use home::Home;
 #[doc(hidden)]
 pub use home::wiped_on_fork;
 pub use mover::{BatchError, Completion, Executor, Full, Mover, Progress, Ticket};
 pub use operation::{NotAnOperation, Operation};
-pub use outcome::{CoreReason, Outcome, QueueLost};
+pub use outcome::{Outcome, QueueLost};
 pub use result::{Failure, Output};
 pub use timestamp::Timestamp;
 pub use wait::{WaitError, WaitPolicy, wait};

@@ -1,40 +1,10 @@
 //! How an operation ended, who did what of it, and why.
 
+use dray_placement::Reason;
 use dray_spec::{CompletionRecord, Status};
 use thiserror::Error;
 
 use crate::{Completion, Executor, Failure, Operation, Output};
-
-/// Why the core executed an operation, or a part of it.
-///
-/// ```
-/// use dray::{Channel, CoreReason, CpuMover, WaitPolicy};
-///
-/// let mut channel = Channel::new(CpuMover::new(1));
-/// channel.fill(1, vec![0; 64]).map_err(|rejected| rejected.error)?;
-/// let done = channel.wait(WaitPolicy::Pause, None)?;
-/// assert_eq!(done.outcome.core_reason, Some(CoreReason::Chosen));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CoreReason {
-    /// It was to execute all that it can.
-    Chosen,
-    /// The operation is below the threshold.
-    BelowThreshold,
-    /// The cost model takes the core for faster.
-    Faster,
-    /// The cost model tries out whether the core is faster by now.
-    Tried,
-    /// No channel leads to a device with this operation.
-    NoDevice,
-    /// Every queue was full.
-    QueueFull,
-    /// A device met a page that was not present.
-    PageFault,
-    /// The queues that could have executed it are lost: see [`QueueLost`].
-    QueueLost,
-}
 
 /// Why a queue executes nothing more.
 ///
@@ -102,7 +72,7 @@ pub struct Outcome {
     /// Times that it, or a part of it, went to another executor because its queue was lost.
     pub moved: u32,
     /// Why the core has executed any of it.
-    pub core_reason: Option<CoreReason>,
+    pub core_reason: Option<Reason>,
     /// Every queue was full, and the operation was not to wait.
     pub queue_was_full: bool,
     /// Its queue was lost, and nothing else has executed it.
@@ -144,7 +114,7 @@ impl Outcome {
         let by_core = matches!(completion.executor, Executor::Cpu | Executor::ModelCpu);
         Outcome {
             stripes: u32::from(!by_core),
-            core_reason: by_core.then_some(CoreReason::Chosen),
+            core_reason: by_core.then_some(Reason::Chosen),
             ..Outcome::of(completion)
         }
     }

@@ -1,7 +1,7 @@
 //! A comparison in a lane.
 
 use dray::{Operation, Progress};
-use dray_placement::Cut;
+use dray_placement::{Cut, Reason};
 use dray_spec::Status;
 
 use crate::deadline::Deadline;
@@ -9,7 +9,6 @@ use crate::execute::Done;
 use crate::lanes::Taken;
 use crate::runtime::Runtime;
 use crate::settings::Faults;
-use crate::stats::Reason;
 use crate::transfer::ATTEMPTS;
 use crate::work::populate;
 
@@ -92,7 +91,7 @@ pub(crate) unsafe fn equal_bytes(
             continue;
         }
         if record.status().code() != Status::PAGE_FAULT.0 {
-            return Err((at, Reason::Failed));
+            return Err((at, Reason::DeviceError));
         }
         done.device += completed;
         at += completed;

@@ -2,13 +2,15 @@
 
 use std::ffi::c_int;
 
+use dray_placement::Reason;
+
 use crate::calls::Call;
 use crate::comparison::equal_bytes;
 use crate::errno::Errno;
 use crate::lanes::Taken;
 use crate::next;
 use crate::runtime::Runtime;
-use crate::stats::{Executor, Reason};
+use crate::stats::Executor;
 use crate::transfer::share;
 use crate::work::{Part, Work};
 

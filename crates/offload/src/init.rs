@@ -6,12 +6,14 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use dray_placement::Reason;
+
 use crate::calls::Call;
 use crate::lanes::Lanes;
 use crate::recorder::Recorder;
 use crate::runtime::{self, Runtime};
 use crate::settings::{Mover, Settings};
-use crate::stats::{Executor, Reason, Stats};
+use crate::stats::{Executor, Stats};
 use crate::survey::SurveyFile;
 use crate::waiting::Waiting;
 use crate::{entry, next, queues, table};
@@ -96,10 +98,10 @@ fn set_limits(runtime: &Runtime, min_bytes: usize) {
 
 fn lanes(settings: &Settings) -> (Result<Lanes, Reason>, Executor) {
     if settings.use_stdc {
-        return (Err(Reason::Asked), Executor::Core);
+        return (Err(Reason::Chosen), Executor::Core);
     }
     match settings.mover {
-        Mover::Cpu => (Err(Reason::Asked), Executor::Core),
+        Mover::Cpu => (Err(Reason::Chosen), Executor::Core),
         Mover::Virtual => match Lanes::on_virtual() {
             Ok(Some(lanes)) => (Ok(lanes), Executor::Virtual),
             Ok(None) => refuse("the kernel does not wipe pages in children", true),
@@ -120,7 +122,7 @@ fn refuse(message: &str, loud: bool) -> (Result<Lanes, Reason>, Executor) {
     if loud {
         say(&format!("{message}; the core executes"));
     }
-    (Err(Reason::NoQueue), Executor::Core)
+    (Err(Reason::NoDevice), Executor::Core)
 }
 
 fn say(message: &str) {

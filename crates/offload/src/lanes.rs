@@ -12,9 +12,9 @@ use dray::hw::{HwMover, HwOptions, OpenQueue, QueueInfo};
 use dray::virt::{Engines, Idle, Options, StartError, VirtualDevice, VirtualMover};
 use dray::{Capabilities, Completion, Mover, Operation, Progress};
 use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
+use dray_placement::Reason;
 
 use crate::live::{Found, Live};
-use crate::stats::Reason;
 
 /// Descriptors of one call in flight at most: those of a call that is larger than a descriptor.
 pub(crate) const SLOTS: usize = 4;
@@ -359,7 +359,7 @@ impl Lanes {
     }
 
     fn take_of(&self, queue: usize) -> Result<Taken<'_>, Reason> {
-        let mut why = Reason::NoQueue;
+        let mut why = Reason::NoDevice;
         for lane in self.lanes.iter().filter(|lane| lane.queue == queue) {
             let taken =
                 lane.state

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use dray_placement::Reason;
 use dray_spec::GenCap;
 
 use crate::adapt::Adaptation;
 use crate::lanes::Lanes;
 use crate::recorder::Recorder;
 use crate::settings::{Faults, Mover, Numa, Settings};
-use crate::stats::{Reason, Stats};
+use crate::stats::Stats;
 use crate::waiting::Waiting;
 
 /// What is set up once.

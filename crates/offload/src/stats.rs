@@ -7,11 +7,13 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use dray_placement::Reason;
+
 use crate::calls::Call;
 
 /// Buckets of sizes: powers of two.
 pub const BUCKETS: usize = 48;
-const MAGIC: u64 = u64::from_le_bytes(*b"drayoff2");
+const MAGIC: u64 = u64::from_le_bytes(*b"drayoff3");
 
 /// The executor of a call, or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,68 +47,6 @@ impl From<dray::Executor> for Executor {
             dray::Executor::Hardware => Executor::Hardware,
             dray::Executor::Virtual => Executor::Virtual,
             _ => Executor::Core,
-        }
-    }
-}
-
-/// Why the core executed a call above the threshold, or a part of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Reason {
-    /// No device was asked for.
-    Asked,
-    /// There is no work queue that can be used.
-    NoQueue,
-    /// All lanes are taken by other threads, or by the call that a signal has interrupted.
-    Busy,
-    /// The work queue answers retry.
-    QueueFull,
-    /// The buffers overlap.
-    Overlap,
-    /// The core does its share meanwhile.
-    Share,
-    /// What is left over is below the threshold.
-    Rest,
-    /// A page fault of the device.
-    PageFault,
-    /// The device reports another error.
-    Failed,
-    /// A child of fork, which the threads of the virtual device are not in.
-    Forked,
-    /// The device has not ended it in time.
-    Deadline,
-}
-
-impl Reason {
-    /// All, in the order of their numbers.
-    pub const ALL: [Reason; 11] = [
-        Reason::Asked,
-        Reason::NoQueue,
-        Reason::Busy,
-        Reason::QueueFull,
-        Reason::Overlap,
-        Reason::Share,
-        Reason::Rest,
-        Reason::PageFault,
-        Reason::Failed,
-        Reason::Forked,
-        Reason::Deadline,
-    ];
-
-    /// As in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Reason::Asked => "no device asked for",
-            Reason::NoQueue => "no work queue",
-            Reason::Busy => "lanes busy",
-            Reason::QueueFull => "work queue full",
-            Reason::Overlap => "buffers overlap",
-            Reason::Share => "share of the core",
-            Reason::Rest => "rest below the threshold",
-            Reason::PageFault => "page fault",
-            Reason::Failed => "device error",
-            Reason::Forked => "child of fork",
-            Reason::Deadline => "no completion in time",
         }
     }
 }
@@ -348,7 +288,7 @@ pub struct Snapshot {
     pub rows: Vec<Row>,
     /// Calls below the threshold, by [`Call`], if they were counted.
     pub small: [Count; 4],
-    /// Why the core executed; a call may have several reasons.
+    /// Why the core executed calls above the threshold, or parts of them; a call may have several reasons.
     pub reasons: [(Reason, Count); Reason::ALL.len()],
     /// Page faults of devices.
     pub faults: u64,

@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use dray_placement::Reason;
+
 use crate::calls::Call;
-use crate::stats::{Count, Executor, Reason, Snapshot};
+use crate::stats::{Count, Executor, Snapshot};
 
 /// The histogram, and why the core executed what it did.
 pub fn render(snapshot: &Snapshot) -> String {

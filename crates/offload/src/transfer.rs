@@ -1,7 +1,7 @@
 //! A copy or a fill in a lane, split between core and device.
 
 use dray::{Completion, Progress};
-use dray_placement::{Cut, Rest};
+use dray_placement::{Cut, Reason, Rest};
 use dray_spec::Status;
 
 use crate::deadline::Deadline;
@@ -9,7 +9,6 @@ use crate::execute::Done;
 use crate::lanes::{SLOTS, Taken};
 use crate::runtime::Runtime;
 use crate::settings::Faults;
-use crate::stats::Reason;
 use crate::work::{Part, Work};
 
 /// Times that a descriptor is submitted to a queue that is full, while nothing of this call is in
@@ -240,7 +239,7 @@ impl Transfer<'_> {
         }
         if record.status().code() != Status::PAGE_FAULT.0 {
             // SAFETY: the caller's promise.
-            unsafe { self.leave(part, Reason::Failed) };
+            unsafe { self.leave(part, Reason::DeviceError) };
             return false;
         }
         let completed = (record.bytes_completed as usize).min(part.len);

@@ -6,13 +6,13 @@ use crate::{Executor, Failure, Outcome, Output, Ticket};
 /// An operation that is complete, with its buffers.
 ///
 /// ```
-/// use dray::{Channel, CoreReason, CpuMover, Executor, Output, Request, WaitPolicy};
+/// use dray::{Channel, Reason, CpuMover, Executor, Output, Request, WaitPolicy};
 ///
 /// let mut channel = Channel::new(CpuMover::new(1));
 /// channel.push(Request::copy(vec![7; 64], vec![0; 64]).with_user_data(3)).map_err(|r| r.error)?;
 /// let done = channel.wait(WaitPolicy::Pause, None)?;
 /// assert_eq!((done.user_data, done.result, done.executor), (3, Ok(Output::Done), Executor::Cpu));
-/// assert_eq!(done.outcome.core_reason, Some(CoreReason::Chosen));
+/// assert_eq!(done.outcome.core_reason, Some(Reason::Chosen));
 /// assert_eq!(done.outcome.core_bytes, 64);
 /// assert_eq!(done.buffers.destination, Some(vec![7; 64]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

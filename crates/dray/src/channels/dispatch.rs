@@ -4,7 +4,7 @@ use dray_spec::CompletionRecord;
 
 use super::engine::{Channels, QueueState, takes};
 use super::parts_table::NONE;
-use super::{CoreReason, FullQueuePolicy, QueueLost};
+use super::{FullQueuePolicy, QueueLost, Reason};
 use crate::cpu;
 use crate::outcome::done_bytes;
 use crate::parts::{next_part, part, rest};
@@ -224,7 +224,7 @@ impl<M: Mover> Channels<M> {
             let on_core = self.queues.is_empty()
                 || self.core_allowed && self.options.choice == super::Choice::Core;
             if on_core {
-                self.execute_group(count, CoreReason::Chosen);
+                self.execute_group(count, Reason::Chosen);
                 continue;
             }
             let first = self.parts.get(self.grouped[0]).operation;
@@ -256,7 +256,7 @@ impl<M: Mover> Channels<M> {
                 }
                 (None, FullQueuePolicy::Wait) => return,
                 (None, FullQueuePolicy::Core) if self.core_allowed => {
-                    self.execute_group(count, CoreReason::QueueFull);
+                    self.execute_group(count, Reason::QueueFull);
                 }
                 (None, _) => {
                     self.groups.pop_front();
@@ -275,7 +275,7 @@ impl<M: Mover> Channels<M> {
     fn lose_group(&mut self, count: usize, reason: QueueLost) {
         let mut members = self.grouped.iter().take(count);
         if members.all(|index| self.core_replaces(&self.parts.get(*index).operation)) {
-            return self.execute_group(count, CoreReason::QueueLost);
+            return self.execute_group(count, Reason::QueueLost);
         }
         self.groups.pop_front();
         for _ in 0..count {
@@ -286,7 +286,7 @@ impl<M: Mover> Channels<M> {
     }
 
     /// A batch of the caller's on the core, in order, with its fences.
-    fn execute_group(&mut self, count: usize, reason: CoreReason) {
+    fn execute_group(&mut self, count: usize, reason: Reason) {
         self.groups.pop_front();
         self.batch.clear();
         for index in self.grouped.drain(..count) {
@@ -319,7 +319,7 @@ impl<M: Mover> Channels<M> {
     /// Every queue that could take a part is full, and it is not to wait.
     pub(super) fn when_full(&mut self, index: u32) {
         match self.options.full_queue == FullQueuePolicy::Core && self.core_allowed {
-            true => self.finish_on_core(index, CoreReason::QueueFull),
+            true => self.finish_on_core(index, Reason::QueueFull),
             false => self.refuse(index),
         }
     }

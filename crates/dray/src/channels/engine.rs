@@ -11,8 +11,8 @@ use super::cost::{ClassIndex, Learned, Verdict};
 use super::parts_table::{NONE, Part, Parts};
 use super::requirements::{check, parts, together};
 use super::{
-    ChannelsError, ChannelsOptions, Choice, CoreReason, Member, Outcome, PageFaultPolicy,
-    QueueLost, Require,
+    ChannelsError, ChannelsOptions, Choice, Member, Outcome, PageFaultPolicy, QueueLost, Reason,
+    Require,
 };
 use crate::parts::{granule, is_overlapping_move, is_parallel, part};
 use crate::stalled_faults::StalledFaults;
@@ -62,7 +62,7 @@ pub(super) struct Slot {
 /// caller's stays one batch on one channel. Nothing is allocated after [`Channels::new`].
 ///
 /// ```
-/// use dray::channels::{Channels, ChannelsOptions, Choice, CoreReason, Member, Outcome};
+/// use dray::channels::{Channels, ChannelsOptions, Choice, Reason, Member, Outcome};
 /// use dray::{CpuMover, Mover, Operation};
 ///
 /// let members = [0, 1].map(|node| Member { mover: CpuMover::new(16), numa_node: Some(node) });
@@ -81,7 +81,7 @@ pub(super) struct Slot {
 /// channels.submit();
 /// let mut ended = [Outcome::default(); 2];
 /// assert_eq!(channels.poll_outcomes(&mut ended), 2);
-/// assert_eq!(ended[0].core_reason, Some(CoreReason::BelowThreshold));
+/// assert_eq!(ended[0].core_reason, Some(Reason::BelowThreshold));
 /// assert_eq!((ended[1].device_bytes, ended[1].stripes), (1 << 20, 2));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -255,10 +255,10 @@ impl<M: Mover> Channels<M> {
     }
 
     /// Why the core executes an operation; `None`: a device does.
-    pub(super) fn core_reason(&mut self, slot: u32) -> Option<CoreReason> {
+    pub(super) fn core_reason(&mut self, slot: u32) -> Option<Reason> {
         let operation = self.slots[slot as usize].operation;
         if self.queues.is_empty() {
-            return Some(CoreReason::NoDevice);
+            return Some(Reason::NoDevice);
         }
         let possible = self.core_allowed && SOFTWARE_OPERATIONS.supports(operation.opcode() as u8);
         if !possible {
@@ -266,10 +266,8 @@ impl<M: Mover> Channels<M> {
         }
         if !self.has_device(&operation) {
             return match self.cut_off(&operation) {
-                Some(_) => self
-                    .core_replaces(&operation)
-                    .then_some(CoreReason::QueueLost),
-                None => Some(CoreReason::NoDevice),
+                Some(_) => self.core_replaces(&operation).then_some(Reason::QueueLost),
+                None => Some(Reason::NoDevice),
             };
         }
         let bytes = operation.len();
@@ -280,13 +278,13 @@ impl<M: Mover> Channels<M> {
         };
         match self.options.choice {
             Choice::Device => None,
-            Choice::Core => Some(CoreReason::Chosen),
+            Choice::Core => Some(Reason::Chosen),
             Choice::Threshold { device_from_bytes } => {
-                (bytes < device_from_bytes).then_some(CoreReason::BelowThreshold)
+                (bytes < device_from_bytes).then_some(Reason::BelowThreshold)
             }
             Choice::Cost(model) => {
                 let device = model.device_is_faster(bytes, depth, batch);
-                (!device).then_some(CoreReason::Faster)
+                (!device).then_some(Reason::Faster)
             }
             Choice::Learned(_) => {
                 let now = self.nanoseconds();
@@ -295,8 +293,8 @@ impl<M: Mover> Channels<M> {
                 self.slots[slot as usize].timed = Some((class, now));
                 match learned.decide(class, bytes, depth, batch) {
                     Verdict::Device => None,
-                    Verdict::Core => Some(CoreReason::Faster),
-                    Verdict::TryCore => Some(CoreReason::Tried),
+                    Verdict::Core => Some(Reason::Faster),
+                    Verdict::TryCore => Some(Reason::Tried),
                 }
             }
         }

@@ -4,7 +4,7 @@ use dray_device::SOFTWARE_OPERATIONS;
 use dray_spec::CompletionRecord;
 
 use super::engine::{Channels, takes};
-use super::{CoreReason, LostQueuePolicy, QueueLost};
+use super::{LostQueuePolicy, QueueLost, Reason};
 use crate::parts::can_repeat;
 use crate::{Mover, Operation};
 
@@ -13,7 +13,7 @@ use crate::{Mover, Operation};
 /// ```
 /// use dray::channels::{Channels, ChannelsOptions, Excluded, Member};
 /// use dray::virt::{Options, VirtualDevice};
-/// use dray::{Channel, CoreReason, QueueLost, WaitPolicy};
+/// use dray::{Channel, Reason, QueueLost, WaitPolicy};
 /// use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
 /// use dray_spec::registers::{Command, CommandRegister};
 ///
@@ -25,7 +25,7 @@ use crate::{Mover, Operation};
 /// device.device().command(Command::DisableWq, CommandRegister::queue(0))??;
 /// channel.fill(1, vec![0; 64]).map_err(|rejected| rejected.error)?;
 /// let done = channel.wait(WaitPolicy::Yield, None)?;
-/// assert_eq!(done.outcome.core_reason, Some(CoreReason::QueueLost));
+/// assert_eq!(done.outcome.core_reason, Some(Reason::QueueLost));
 /// let excluded: Vec<Excluded> = channel.mover().excluded().collect();
 /// assert_eq!(excluded, [Excluded { channel: 0, reason: QueueLost::Disabled }]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -119,7 +119,7 @@ impl<M: Mover> Channels<M> {
         }
         match again {
             true if moves => self.large.push_back(index),
-            true if by_core => self.finish_on_core(index, CoreReason::QueueLost),
+            true if by_core => self.finish_on_core(index, Reason::QueueLost),
             _ => self.lose(index, reason),
         }
     }

@@ -13,7 +13,7 @@ mod reap;
 mod requirements;
 mod withdraw;
 
-pub use crate::{CoreReason, Outcome, QueueLost};
+pub use crate::{Outcome, QueueLost, Reason};
 pub use cost::{CostModel, Learned};
 pub use engine::Channels;
 pub use error::ChannelsError;

@@ -5,7 +5,7 @@ use dray_spec::{CompletionRecord, Opcode, Status};
 
 use super::engine::Channels;
 use super::parts_table::NONE;
-use super::{CoreReason, Outcome, PageFaultPolicy};
+use super::{Outcome, PageFaultPolicy, Reason};
 use crate::outcome::done_bytes;
 use crate::parts::{self, goes_on, is_backward};
 use crate::populate::populate;
@@ -171,7 +171,7 @@ impl<M: Mover> Channels<M> {
                 self.large.push_back(index);
             }
             PageFaultPolicy::FinishOnCore if self.core_allowed => {
-                self.finish_on_core(index, CoreReason::PageFault);
+                self.finish_on_core(index, Reason::PageFault);
             }
             _ => self.end_at_fault(index, fault),
         }
@@ -189,7 +189,7 @@ impl<M: Mover> Channels<M> {
     }
 
     /// The core does what is left of a part, if it can access the memory.
-    pub(super) fn finish_on_core(&mut self, index: u32, reason: CoreReason) {
+    pub(super) fn finish_on_core(&mut self, index: u32, reason: Reason) {
         let part = *self.parts.get(index);
         let left = part.operation.len() - part.done;
         let rest = match (part.done, is_backward(&part.operation)) {

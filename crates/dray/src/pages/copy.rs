@@ -9,9 +9,9 @@ use super::core::{CoreCopy, Stores};
 use super::report::{By, Executed, Failed, Index};
 use super::{
     Fallback, PageCopy, PageCounts, PageList, PageListError, PageListOptions, PageListReport,
-    PageReason, PageShare,
+    PageShare,
 };
-use crate::{Application, Executor, Mover, Next};
+use crate::{Application, Executor, Mover, Next, Reason};
 
 /// Copies a list of pages: on up to `options.max_channels` of `channels`, or with threads of this
 /// process if the list is below the threshold. What a device fails to copy the core finishes, unless
@@ -117,8 +117,8 @@ unsafe fn copy_pages<M: Mover>(
         core.list(&list, options.core_threads);
         let failed = failed_in(&core);
         let reason = match used {
-            0 => PageReason::NoChannel,
-            _ => PageReason::BelowThreshold,
+            0 => Reason::NoDevice,
+            _ => Reason::BelowThreshold,
         };
         return Ok(Copied {
             counts: PageCounts {
@@ -126,7 +126,7 @@ unsafe fn copy_pages<M: Mover>(
                 ..PageCounts::default()
             },
             executed: Vec::new(),
-            rest: Some((Executor::Cpu, reason)),
+            rest: Some((Executor::Cpu, Some(reason))),
             error: error(&failed, options),
             failed,
         });
@@ -161,7 +161,7 @@ unsafe fn copy_pages<M: Mover>(
                 executed.push(Executed {
                     destination: start,
                     bytes: end - start,
-                    by: (Executor::Cpu, reason(fallback.status)),
+                    by: (Executor::Cpu, Some(reason(fallback.status))),
                 });
                 start = next;
             };
@@ -258,11 +258,11 @@ fn left_over(fallback: &Fallback) -> Failed {
     }
 }
 
-fn reason(status: Status) -> PageReason {
+fn reason(status: Status) -> Reason {
     match status {
-        Status::NONE => PageReason::NotExecuted,
-        fault if fault.code() == Status::PAGE_FAULT.code() => PageReason::PageFault,
-        _ => PageReason::DeviceError,
+        Status::NONE => Reason::NotExecuted,
+        fault if fault.code() == Status::PAGE_FAULT.code() => Reason::PageFault,
+        _ => Reason::DeviceError,
     }
 }
 

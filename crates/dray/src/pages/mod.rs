@@ -16,5 +16,5 @@ mod share;
 
 pub use copy::{copy_page_lists, copy_page_lists_with_report};
 pub use plan::{PageCopy, PageList, PageListError, PageListOptions};
-pub use report::{PageListReport, PageReason, PageSize, PageState, PageStatistic};
+pub use report::{PageListReport, PageSize, PageState, PageStatistic};
 pub use share::{Fallback, PageCounts, PageShare};

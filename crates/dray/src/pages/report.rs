@@ -1,7 +1,7 @@
 //! What became of each entry of a page list, and who has copied how much.
 
 use super::{PageCopy, PageCounts, PageListError};
-use crate::Executor;
+use crate::{Executor, Reason};
 
 /// Bytes of a large page.
 const LARGE_PAGE: u64 = 2 << 20;
@@ -32,40 +32,6 @@ pub enum PageSize {
     Large,
 }
 
-/// Why it was this executor that copied bytes of a page list.
-///
-/// ```
-/// use dray::CpuMover;
-/// use dray::pages::{PageCopy, PageListOptions, PageReason, copy_page_lists_with_report};
-///
-/// let (source, mut target) = (vec![7_u8; 4096], vec![0_u8; 4096]);
-/// let list = [PageCopy {
-///     source: source.as_ptr().expose_provenance() as u64,
-///     destination: target.as_mut_ptr().expose_provenance() as u64,
-///     bytes: 4096,
-/// }];
-/// let none: &mut [CpuMover] = &mut [];
-/// // SAFETY: both buffers are this function's own.
-/// let report = unsafe { copy_page_lists_with_report(none, &list, &PageListOptions::default()) }?;
-/// assert_eq!(report.statistics[0].reason, PageReason::NoChannel);
-/// # Ok::<(), dray::pages::PageListError>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PageReason {
-    /// A device: the list is not below the threshold.
-    Offloaded,
-    /// The core: the list is below the threshold.
-    BelowThreshold,
-    /// The core: no channel was given.
-    NoChannel,
-    /// The core: a device met a page that was not present, again and again.
-    PageFault,
-    /// The core: the queue has not executed it, for it was lost or full.
-    NotExecuted,
-    /// The core: the device has failed to copy it.
-    DeviceError,
-}
-
 /// Bytes of one size that one executor copied for one reason.
 ///
 /// ```
@@ -91,8 +57,8 @@ pub struct PageStatistic {
     pub size: PageSize,
     /// Who copied.
     pub executor: Executor,
-    /// Why.
-    pub reason: PageReason,
+    /// Why the core did; `None`: a device did.
+    pub reason: Option<Reason>,
     /// Entries of which it has copied any byte: one that was split counts in several rows.
     pub entries: u64,
     /// Bytes.
@@ -133,8 +99,8 @@ pub enum PageState {
 /// How a page list was copied.
 ///
 /// ```
-/// use dray::CpuMover;
-/// use dray::pages::{PageCopy, PageListOptions, PageReason, PageState, copy_page_lists_with_report};
+/// use dray::pages::{PageCopy, PageListOptions, PageState, copy_page_lists_with_report};
+/// use dray::{CpuMover, Reason};
 ///
 /// let (source, mut target) = (vec![7_u8; 4096], vec![0_u8; 4096]);
 /// let list = [PageCopy {
@@ -146,7 +112,7 @@ pub enum PageState {
 /// // SAFETY: both buffers are this function's own.
 /// let report = unsafe { copy_page_lists_with_report(none, &list, &PageListOptions::default()) }?;
 /// assert_eq!(report.states, [PageState::Copied]);
-/// assert_eq!(report.statistics[0].reason, PageReason::NoChannel);
+/// assert_eq!(report.statistics[0].reason, Some(Reason::NoDevice));
 /// assert_eq!((report.statistics[0].bytes, report.error), (4096, None));
 /// # Ok::<(), dray::pages::PageListError>(())
 /// ```
@@ -172,7 +138,7 @@ pub(super) struct Failed {
 }
 
 /// Who has copied bytes, and why.
-pub(super) type By = (Executor, PageReason);
+pub(super) type By = (Executor, Option<Reason>);
 
 /// Bytes that were copied.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,6 @@
 use dray_placement::PAGE;
 use dray_spec::Status;
 
-use super::PageReason;
 use super::plan::SPLIT_FROM;
 use super::report::Executed;
 use crate::populate::populate;
@@ -341,7 +340,7 @@ impl PageShare {
         let Some(executed) = self.executed.as_mut().filter(|_| bytes > 0) else {
             return;
         };
-        let by = (executor, PageReason::Offloaded);
+        let by = (executor, None);
         match executed.last_mut() {
             Some(last) if last.by == by && last.destination + last.bytes == destination => {
                 last.bytes += bytes;

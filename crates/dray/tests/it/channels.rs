@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use dray::channels::{
-    Channels, ChannelsOptions, Choice, CoreReason, CostModel, Member, Outcome, Require,
+    Channels, ChannelsOptions, Choice, CostModel, Member, Outcome, Reason, Require,
 };
 use dray::virt::{Options, VirtualDevice, VirtualMover};
 use dray::{Completion, CpuMover, Executor, Failure, Mover, Operation, Output, WaitPolicy, wait};
@@ -209,7 +209,7 @@ fn the_choice_is_named() {
         run(&mut channels, &[operation])[0]
     };
     let outcome = by(Choice::Core, copy(65536));
-    assert_eq!(outcome.core_reason, Some(CoreReason::Chosen));
+    assert_eq!(outcome.core_reason, Some(Reason::Chosen));
     assert_eq!(
         (outcome.core_bytes, outcome.executor()),
         (65536, Executor::Cpu)
@@ -219,16 +219,16 @@ fn the_choice_is_named() {
     };
     assert_eq!(
         by(threshold, copy(4095)).core_reason,
-        Some(CoreReason::BelowThreshold)
+        Some(Reason::BelowThreshold)
     );
     assert_eq!(by(threshold, copy(4096)).core_reason, None);
     let cost = Choice::Cost(CostModel::default());
-    assert_eq!(by(cost, copy(64)).core_reason, Some(CoreReason::Faster));
+    assert_eq!(by(cost, copy(64)).core_reason, Some(Reason::Faster));
     assert_eq!(by(cost, copy(65536)).core_reason, None);
     // A device of version 1 has no CRC-64.
     let crc = Operation::try_from(Descriptor::crc64(address(&source), 4096, 0)).expect("a CRC");
     let outcome = by(Choice::Device, crc);
-    assert_eq!(outcome.core_reason, Some(CoreReason::NoDevice));
+    assert_eq!(outcome.core_reason, Some(Reason::NoDevice));
     assert_eq!(outcome.completion.status(), Status::SUCCESS);
 }
 
@@ -259,7 +259,7 @@ fn without_channels_the_core_does_all_of_it() {
     let mut channels = Channels::new(none, options()).expect("the core");
     let crc = Operation::crc(address(&source), 4096, 0);
     let outcome = run(&mut channels, &[crc])[0];
-    assert_eq!(outcome.core_reason, Some(CoreReason::NoDevice));
+    assert_eq!(outcome.core_reason, Some(Reason::NoDevice));
     let expected = crc32c(0, &source, CrcOptions::default());
     assert_eq!(outcome.output(&crc), Ok(Output::Crc32(expected)));
 }
@@ -347,7 +347,7 @@ fn the_core_adds_its_forms_of_operations() {
     assert!(memory == before);
     let outcome = run(&mut any, &[slide])[0];
     assert_eq!(outcome.output(&slide), Ok(Output::Done));
-    assert_eq!(outcome.core_reason, Some(CoreReason::NoDevice));
+    assert_eq!(outcome.core_reason, Some(Reason::NoDevice));
     assert!(memory[1000..201_000] == before[..200_000]);
 }
 

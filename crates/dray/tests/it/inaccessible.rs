@@ -2,7 +2,7 @@
 //! address, never a signal.
 
 use dray::channels::{
-    Channels, ChannelsOptions, Choice, CoreReason, LostQueuePolicy, Member, Outcome, QueueLost,
+    Channels, ChannelsOptions, Choice, LostQueuePolicy, Member, Outcome, QueueLost, Reason,
 };
 use dray::virt::{Options, VirtualDevice, VirtualMover};
 use dray::{Checked, CpuMover, Executor, Failure, Mover, Operation, Output};
@@ -301,7 +301,7 @@ fn a_lost_queue_is_the_reason_that_the_core_met_the_fault() {
     let target = Guarded::new(1);
     let fill = Operation::fill(1, target.address(), 64);
     let outcome = run(&mut channels, &[fill])[0];
-    assert_eq!(outcome.core_reason, Some(CoreReason::QueueLost));
+    assert_eq!(outcome.core_reason, Some(Reason::QueueLost));
     assert_eq!(outcome.executor(), Executor::Cpu);
     let reason = channels.excluded().next().map(|excluded| excluded.reason);
     assert_eq!(reason, Some(QueueLost::Disabled));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dray::channels::{
-    Channels, ChannelsOptions, CoreReason, Excluded, LostQueuePolicy, Member, Outcome, QueueLost,
+    Channels, ChannelsOptions, Excluded, LostQueuePolicy, Member, Outcome, QueueLost, Reason,
     Require,
 };
 use dray::virt::{Engines, Options, Translation, VirtualDevice, VirtualMover};
@@ -132,7 +132,7 @@ fn an_excluded_queue_stays_excluded_when_it_is_enabled_again() {
     let mut channels = Channels::new([member], options()).expect("channels");
     let outcomes = run(&mut channels, &copies(&source, &target));
     for outcome in outcomes {
-        assert_eq!(outcome.core_reason, Some(CoreReason::QueueLost));
+        assert_eq!(outcome.core_reason, Some(Reason::QueueLost));
         assert_eq!(outcome.core_bytes, PAGE as u64);
     }
     assert!(*source == *target);
@@ -140,7 +140,7 @@ fn an_excluded_queue_stays_excluded_when_it_is_enabled_again() {
     let fill = Operation::fill(0, target.address(), PAGE as u32);
     let outcome = run(&mut channels, &[fill])[0];
     // Known beforehand by now: it never went to a queue.
-    assert_eq!(outcome.core_reason, Some(CoreReason::QueueLost));
+    assert_eq!(outcome.core_reason, Some(Reason::QueueLost));
     assert_eq!((outcome.moved, outcome.stripes), (0, 0));
     assert_eq!(excluded(&channels).len(), 1);
 }
@@ -174,7 +174,7 @@ fn every_lost_queue_policy_ends_as_it_says() {
                 match core {
                     true => {
                         assert_eq!(result, Ok(Output::Done), "{name}");
-                        assert_eq!(outcome.core_reason, Some(CoreReason::QueueLost), "{name}");
+                        assert_eq!(outcome.core_reason, Some(Reason::QueueLost), "{name}");
                     }
                     false => {
                         let reason = DISABLED;
@@ -295,7 +295,7 @@ fn what_a_reset_has_aborted_is_done_again() {
     let moved: Vec<&Outcome> = moved.collect();
     assert!(!moved.is_empty(), "the reset has aborted nothing");
     for outcome in moved {
-        assert_eq!(outcome.core_reason, Some(CoreReason::QueueLost));
+        assert_eq!(outcome.core_reason, Some(Reason::QueueLost));
     }
     assert_eq!(excluded(&channels).len(), 1);
 }
@@ -364,7 +364,7 @@ fn batches_of_the_caller_end_too() {
                 match round == 1 && require == Require::Any {
                     true => {
                         assert_eq!(result, Ok(Output::Done));
-                        assert_eq!(outcome.core_reason, Some(CoreReason::QueueLost));
+                        assert_eq!(outcome.core_reason, Some(Reason::QueueLost));
                     }
                     false => assert_eq!(result, Err(Failure::QueueLost { reason: DISABLED })),
                 }

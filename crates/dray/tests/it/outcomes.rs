@@ -5,8 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use dray::channels::{
-    Channels, ChannelsOptions, Choice, CoreReason, CostModel, FullQueuePolicy, Member,
-    PageFaultPolicy,
+    Channels, ChannelsOptions, Choice, CostModel, FullQueuePolicy, Member, PageFaultPolicy, Reason,
 };
 use dray::virt::{Options, VirtualDevice};
 use dray::{
@@ -86,25 +85,25 @@ fn each_choice_is_in_the_result() {
         assert_eq!(outcome.executor(), Executor::Cpu);
         assert_eq!(outcome.core_bytes, BYTES as u64);
     };
-    core(chosen(Choice::Core), CoreReason::Chosen);
+    core(chosen(Choice::Core), Reason::Chosen);
     let device_from_bytes = BYTES as u32 + 1;
     core(
         chosen(Choice::Threshold { device_from_bytes }),
-        CoreReason::BelowThreshold,
+        Reason::BelowThreshold,
     );
     let slow = CostModel {
         device_latency_ns: 1e9,
         ..CostModel::default()
     };
-    core(chosen(Choice::Cost(slow)), CoreReason::Faster);
+    core(chosen(Choice::Cost(slow)), Reason::Faster);
     let without = || Channels::<CpuMover>::new([], options()).expect("the core");
-    core(same(without), CoreReason::NoDevice);
+    core(same(without), Reason::NoDevice);
 }
 
 #[test]
 fn one_mover_says_who_it_is() {
     let core = same(|| CpuMover::new(4));
-    assert_eq!(core.core_reason, Some(CoreReason::Chosen));
+    assert_eq!(core.core_reason, Some(Reason::Chosen));
     let started = VirtualDevice::start(device(1, vec![queue(0, Shared, 16)]), Options::default());
     let started = started.expect("a device that can be enabled");
     let device = same(|| started.open(0, 4).expect("a queue"));
@@ -137,7 +136,7 @@ fn a_full_and_a_lost_queue_are_in_the_result() {
         };
         Channels::new([member], options).expect("channels")
     });
-    assert_eq!(full.core_reason, Some(CoreReason::QueueFull));
+    assert_eq!(full.core_reason, Some(Reason::QueueFull));
     assert!(full.retries > 0, "{full:?}");
     let lost = same(|| {
         let member = Member {
@@ -146,7 +145,7 @@ fn a_full_and_a_lost_queue_are_in_the_result() {
         };
         Channels::new([member], options()).expect("channels")
     });
-    assert_eq!(lost.core_reason, Some(CoreReason::QueueLost));
+    assert_eq!(lost.core_reason, Some(Reason::QueueLost));
     assert_eq!(lost.moved, 1);
 }
 
@@ -173,5 +172,5 @@ fn page_faults_are_in_the_result() {
     assert_eq!(resumed.core_reason, None);
     assert!(resumed.resumed_faults >= 16, "{resumed:?}");
     let finished = faulting(PageFaultPolicy::FinishOnCore);
-    assert_eq!(finished.core_reason, Some(CoreReason::PageFault));
+    assert_eq!(finished.core_reason, Some(Reason::PageFault));
 }

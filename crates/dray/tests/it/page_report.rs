@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use dray::channels::{Channels, ChannelsOptions, Member};
 use dray::pages::{
-    PageCopy, PageListError, PageListOptions, PageListReport, PageReason, PageSize, PageState,
-    PageStatistic, copy_page_lists_with_report,
+    PageCopy, PageListError, PageListOptions, PageListReport, PageSize, PageState, PageStatistic,
+    copy_page_lists_with_report,
 };
 use dray::virt::{Options, VirtualDevice, VirtualMover};
-use dray::{Checked, Completion, CpuMover, Executor, Mover, Progress};
+use dray::{Checked, Completion, CpuMover, Executor, Mover, Progress, Reason};
 use dray_device::WorkQueueMode::Shared;
 use dray_spec::Status;
 use dray_spec::registers::{Command, CommandRegister};
@@ -54,7 +54,12 @@ fn report<M: Mover>(
     unsafe { copy_page_lists_with_report(channels, list, options) }.expect("a list")
 }
 
-fn row(size: PageSize, executor: Executor, reason: PageReason, pages: [usize; 2]) -> PageStatistic {
+fn row(
+    size: PageSize,
+    executor: Executor,
+    reason: Option<Reason>,
+    pages: [usize; 2],
+) -> PageStatistic {
     PageStatistic {
         size,
         executor,
@@ -74,7 +79,7 @@ fn statistics_are_by_size_executor_and_reason() {
     let all = list(&source, &target, 40);
     let done = report(&mut movers, &all, &PageListOptions::default());
     assert!(*source == *target);
-    let (virt, offloaded) = (Executor::Virtual, PageReason::Offloaded);
+    let (virt, offloaded) = (Executor::Virtual, None);
     let expected = [
         row(PageSize::Base, virt, offloaded, [40, 40]),
         row(PageSize::Large, virt, offloaded, [2, 2 * LARGE]),
@@ -82,7 +87,7 @@ fn statistics_are_by_size_executor_and_reason() {
     assert_eq!(done.statistics, expected);
     assert_eq!(done.states, [PageState::Copied; 42]);
     let short = report(&mut movers, &all[..11], &PageListOptions::default());
-    let below = PageReason::BelowThreshold;
+    let below = Some(Reason::BelowThreshold);
     let expected = [row(PageSize::Base, Executor::Cpu, below, [11, 11])];
     assert_eq!(short.statistics, expected);
     let none: &mut [CpuMover] = &mut [];
@@ -91,7 +96,7 @@ fn statistics_are_by_size_executor_and_reason() {
         without
             .statistics
             .iter()
-            .all(|row| row.reason == PageReason::NoChannel)
+            .all(|row| row.reason == Some(Reason::NoDevice))
     );
     assert_eq!(without.error, None);
 }
@@ -277,7 +282,7 @@ fn what_a_lost_queue_does_not_copy_the_core_does_or_nobody() {
             let by_core = row(
                 PageSize::Base,
                 Executor::Cpu,
-                PageReason::NotExecuted,
+                Some(Reason::NotExecuted),
                 [64, 64],
             );
             assert_eq!(done.statistics, [by_core]);

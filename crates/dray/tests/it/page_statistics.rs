@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use dray::pages::{
-    PageCopy, PageListOptions, PageListReport, PageReason, PageSize, PageState, PageStatistic,
+    PageCopy, PageListOptions, PageListReport, PageSize, PageState, PageStatistic,
     copy_page_lists_with_report,
 };
-use dray::{Executor, Operation};
+use dray::{Executor, Operation, Reason};
 use dray_spec::{CompletionRecord, Status};
 use proptest::prelude::*;
 
@@ -56,7 +56,7 @@ fn an_entry_that_two_lost_queues_split_is_counted_once() {
     let expected = PageStatistic {
         size: PageSize::Base,
         executor: Executor::Cpu,
-        reason: PageReason::NotExecuted,
+        reason: Some(Reason::NotExecuted),
         entries: 2,
         bytes: (96 * PAGE) as u64,
     };
@@ -80,7 +80,7 @@ fn bytes_are_those_of_the_executor_that_copied_them() {
     let expected = executors.map(|executor| PageStatistic {
         size: PageSize::Base,
         executor,
-        reason: PageReason::Offloaded,
+        reason: None,
         entries: 1,
         bytes: (32 * PAGE) as u64,
     });
@@ -183,7 +183,7 @@ proptest! {
             let copied = sum(rows, |row| row.size == size);
             prop_assert_eq!(copied, all[n] - failed[n], "{:?}", size);
         }
-        let offloaded = |row: &PageStatistic| row.reason == PageReason::Offloaded;
+        let offloaded = |row: &PageStatistic| row.reason == None;
         prop_assert_eq!(sum(rows, offloaded), done.counts.device_bytes);
         let by_core = sum(rows, |row| !offloaded(row));
         prop_assert_eq!(by_core, done.counts.after_failure_bytes);

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use dray::channels::{
-    Channels, ChannelsError, ChannelsOptions, Choice, CoreReason, FullQueuePolicy, LostQueuePolicy,
-    Member, Outcome, PageFaultPolicy, Require,
+    Channels, ChannelsError, ChannelsOptions, Choice, FullQueuePolicy, LostQueuePolicy, Member,
+    Outcome, PageFaultPolicy, Reason, Require,
 };
 use dray::virt::{AllAccessible, Options, Translation, VirtualDevice, VirtualMover};
 use dray::{
@@ -108,7 +108,7 @@ fn every_page_fault_policy_ends_as_it_says() {
             }
             PageFaultPolicy::FinishOnCore => {
                 assert_eq!(result, Ok(Output::Crc32(crc)));
-                assert_eq!(outcome.core_reason, Some(CoreReason::PageFault));
+                assert_eq!(outcome.core_reason, Some(Reason::PageFault));
                 assert_eq!(outcome.core_bytes + outcome.device_bytes, u64::from(len));
                 assert_eq!(outcome.executor(), Executor::Cpu);
                 assert!(source == target);
@@ -332,7 +332,7 @@ fn every_full_queue_policy_ends_as_it_says() {
     for slots in [4, 128] {
         let (_device, mut channels) = full(FullQueuePolicy::Core, slots);
         let outcomes = run(&mut channels, &fills);
-        let core = |outcome: &Outcome| outcome.core_reason == Some(CoreReason::QueueFull);
+        let core = |outcome: &Outcome| outcome.core_reason == Some(Reason::QueueFull);
         assert!(outcomes.iter().all(core));
         assert!(target.iter().all(|byte| *byte == 1));
         let (_device, mut channels) = full(FullQueuePolicy::Error, slots);

@@ -1,8 +1,6 @@
 //! Operations that are taken back from channels: each comes back once, as withdrawn, and is counted once.
 
-use dray::channels::{
-    Channels, ChannelsOptions, Choice, CoreReason, FullQueuePolicy, Member, Outcome,
-};
+use dray::channels::{Channels, ChannelsOptions, Choice, FullQueuePolicy, Member, Outcome, Reason};
 use dray::{Executor, Failure, Mover, Operation, Output, Progress};
 use dray_spec::{CompletionRecord, Status};
 
@@ -207,7 +205,7 @@ fn a_stripe_that_no_queue_has_accepted_is_not_counted() {
             match full_queue {
                 FullQueuePolicy::Core => {
                     assert_eq!(outcome.output(&fill), Ok(Output::Done));
-                    assert_eq!(outcome.core_reason, Some(CoreReason::QueueFull));
+                    assert_eq!(outcome.core_reason, Some(Reason::QueueFull));
                     assert_eq!(outcome.core_bytes, 32 * PAGE as u64);
                 }
                 _ => assert_eq!(outcome.output(&fill), Err(Failure::QueueFull)),
