@@ -105,6 +105,11 @@ pub(super) fn table(report: &Report) -> String {
         }
         right(&mut table, 2);
         text += &format!("\n{table}\n{}\n", by_core(report));
+        for channel in report.channels.iter().filter(|c| c.failed > 0) {
+            let causes = channel.failures.iter();
+            let causes: Vec<String> = causes.map(|(name, n)| format!("{n} {name}")).collect();
+            text += &format!("failed copies of {}: {}\n", channel.name, causes.join(", "));
+        }
     }
     text
 }

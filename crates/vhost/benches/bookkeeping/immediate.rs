@@ -4,6 +4,7 @@ use dray::{
     BatchError, Capabilities, Completion, Executor, Full, Mover, Operation, Progress, Ticket,
     Timestamp,
 };
+use dray_spec::Status;
 use dray_vhost::copy::{Copy, CopyEngine, Done};
 
 const SLOTS: usize = 1 << 16;
@@ -58,7 +59,7 @@ impl CopyEngine for Immediate {
             }
             self.done.push(Done {
                 token: copy.token,
-                ok: true,
+                status: Status::SUCCESS,
             });
         }
     }

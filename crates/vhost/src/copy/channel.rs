@@ -1,7 +1,10 @@
 //! A channel: one mover, used by any number of queues.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use dray_spec::Status;
 
 use super::engine::{Copy, CopyEngine, Done};
 
@@ -34,7 +37,8 @@ pub struct Channel {
     done: Box<[Done; POLL]>,
     copies: u64,
     bytes: u64,
-    failed: u64,
+    /// Copies that failed, by the name of their status.
+    failures: BTreeMap<&'static str, u64>,
 }
 
 /// A copy's token: its queue's place, and the number that the queue gave it.
@@ -55,7 +59,7 @@ impl Channel {
             done: Box::new([Done::default(); POLL]),
             copies: 0,
             bytes: 0,
-            failed: 0,
+            failures: BTreeMap::new(),
         }
     }
 
@@ -71,7 +75,12 @@ impl Channel {
 
     /// Copies made, bytes of them, and copies that failed.
     pub fn counts(&self) -> (u64, u64, u64) {
-        (self.copies, self.bytes, self.failed)
+        (self.copies, self.bytes, self.failures.values().sum())
+    }
+
+    /// Copies that failed, by the name of their status.
+    pub fn failures(&self) -> &BTreeMap<&'static str, u64> {
+        &self.failures
     }
 
     /// Copies in flight.
@@ -165,6 +174,7 @@ impl Channel {
             engine,
             done,
             members,
+            failures,
             ..
         } = self;
         loop {
@@ -176,12 +186,15 @@ impl Channel {
                 true => engine.poll(&mut done[..]),
                 false => take_from(inbox, &mut done[..]),
             };
-            let (mut own, mut failed) = (0, 0);
+            let mut own = 0;
             for end in &done[..count] {
-                failed += u64::from(!end.ok);
+                let ok = end.status.is_success();
+                if polls && !ok {
+                    count_failure(failures, end.status);
+                }
                 if (end.token >> 32) as u32 == member {
                     own += 1;
-                    each(end.token as u32, end.ok);
+                    each(end.token as u32, ok);
                 } else {
                     hand_over(members, *end);
                 }
@@ -189,7 +202,6 @@ impl Channel {
             if polls {
                 members[member as usize].in_flight -= own;
                 self.in_flight -= count;
-                self.failed += failed;
                 if count < POLL {
                     return;
                 }
@@ -215,6 +227,11 @@ fn take_from(list: &mut Vec<Done>, into: &mut [Done]) -> usize {
     into[..count].copy_from_slice(&list[..count]);
     list.drain(..count);
     count
+}
+
+#[cold]
+fn count_failure(failures: &mut BTreeMap<&'static str, u64>, status: Status) {
+    *failures.entry(status.name()).or_default() += 1;
 }
 
 /// Keeps the completion of another queue's copy for it; for a queue that is gone, releases what was kept for it.

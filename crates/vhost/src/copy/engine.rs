@@ -1,5 +1,7 @@
 //! What a channel needs of a mover.
 
+use dray_spec::Status;
+
 /// One copy to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copy {
@@ -18,8 +20,8 @@ pub struct Copy {
 pub struct Done {
     /// Which one.
     pub token: u64,
-    /// Whether all bytes were copied.
-    pub ok: bool,
+    /// How it ended; [`Status::NONE`]: a queue that was lost, or full, has not executed it.
+    pub status: Status,
 }
 
 /// Makes copies, and says in any order which have ended. Never blocks.

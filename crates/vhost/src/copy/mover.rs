@@ -78,7 +78,7 @@ impl<M: Mover + Send> CopyEngine for MoverCopier<M> {
         for (done, completion) in into.iter_mut().zip(&self.ended[..count]) {
             *done = Done {
                 token: completion.user_data,
-                ok: completion.status().is_success(),
+                status: completion.status(),
             };
         }
         self.in_flight -= count;

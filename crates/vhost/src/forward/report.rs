@@ -66,6 +66,8 @@ pub struct ChannelReport {
     pub bytes: u64,
     /// Copies that failed.
     pub failed: u64,
+    /// The same by the name of their status.
+    pub failures: BTreeMap<&'static str, u64>,
     /// Copies in flight.
     pub in_flight: usize,
 }
@@ -155,6 +157,7 @@ impl Switch {
                 copies,
                 bytes,
                 failed,
+                failures: channel.failures().clone(),
                 in_flight: channel.in_flight(),
             }
         });

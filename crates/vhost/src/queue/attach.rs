@@ -3,6 +3,8 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use dray::Reason;
+
 use super::slots::CopyInFlight;
 use super::{Attached, DropCause, Queue};
 use crate::copy::{Channel, Keep};
@@ -134,7 +136,7 @@ impl Queue {
                             return;
                         };
                         if !ok {
-                            stats.copies_repeated += 1;
+                            stats.count_by_core(Reason::DeviceError, 1);
                             repeat(&copy);
                         }
                         if let Some((log, running)) = logging {

@@ -1,5 +1,7 @@
 //! From the guest.
 
+use dray::Reason;
+
 use super::place::{gather, prefetch_ahead, prefetch_first, read_header};
 use super::taker::{Taker, stage, stage_one};
 use super::{DropCause, MAX_BURST, Queue, Running};
@@ -47,7 +49,7 @@ impl Queue {
                         unsafe { memory::copy(from, to, part) };
                     });
                     stats.count_packet(len);
-                    stats.copies_core += 1;
+                    stats.count_by_core(Reason::Chosen, 1);
                     out.push(packet);
                 }
             }

@@ -1,5 +1,7 @@
 //! To the guest.
 
+use dray::Reason;
+
 use super::log::log_buffers;
 use super::place::{Placed, Placer, prefetch_ahead, prefetch_first, scatter, write_header};
 use super::slots::Slots;
@@ -75,7 +77,8 @@ impl Queue {
             }
             dealt += 1;
         }
-        work.stats.copies_core += work.stats.packets - before;
+        let copied = work.stats.packets - before;
+        work.stats.count_by_core(Reason::Chosen, copied);
         let fault = work.end();
         if let Some(fault) = fault {
             self.break_ring(fault);

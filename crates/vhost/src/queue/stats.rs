@@ -1,5 +1,6 @@
 //! What a queue counts.
 
+use dray::Reason;
 use serde::Serialize;
 
 /// Upper bounds of the size bins, in bytes; the last bin has what is longer.
@@ -104,6 +105,18 @@ impl QueueStats {
             _ => SIZE_BINS.len() - 1,
         };
         self.sizes[bin] += 1;
+    }
+
+    /// Counts packets that the CPU has copied, or copies that it has repeated, by why.
+    #[inline]
+    pub(crate) fn count_by_core(&mut self, reason: Reason, count: u64) {
+        let counter = match reason {
+            Reason::BelowThreshold => &mut self.copies_small,
+            Reason::QueueFull => &mut self.copies_no_room,
+            Reason::DeviceError => &mut self.copies_repeated,
+            _ => &mut self.copies_core,
+        };
+        *counter += count;
     }
 
     /// Counts packets that do not.

@@ -2,6 +2,8 @@
 
 use std::ptr::NonNull;
 
+use dray::Reason;
+
 use super::slots::Slots;
 use super::{Attached, QueueStats};
 use crate::copy::Channel;
@@ -71,9 +73,9 @@ impl<'a> Taker<'a> {
             stats.copies_channel += channel.submit(member);
         }
         stats.submitted += self.packets;
-        stats.copies_small += self.small;
-        stats.copies_core += self.core;
-        stats.copies_no_room += self.no_room;
+        stats.count_by_core(Reason::BelowThreshold, self.small);
+        stats.count_by_core(Reason::NoDevice, self.core);
+        stats.count_by_core(Reason::QueueFull, self.no_room);
     }
 }
 

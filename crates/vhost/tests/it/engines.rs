@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use dray_spec::Status;
 use dray_vhost::copy::{Copy, CopyEngine, Done};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -73,7 +74,11 @@ impl CopyEngine for Shuffled {
             }
             *done = Done {
                 token: copy.token,
-                ok,
+                status: if ok {
+                    Status::SUCCESS
+                } else {
+                    Status::HARDWARE_ERROR_WRITE
+                },
             };
         }
         count
@@ -117,7 +122,7 @@ impl CopyEngine for Held {
             carry_out(&copy);
             *done = Done {
                 token: copy.token,
-                ok: true,
+                status: Status::SUCCESS,
             };
         }
         count

@@ -3,6 +3,7 @@
 #![allow(missing_docs, unreachable_pub)]
 
 mod attacks;
+mod causes;
 mod control;
 mod driver;
 mod engines;

@@ -111,6 +111,17 @@ fn every_path(kind: Kind, size: u32) {
             if mover >= 2 {
                 let stats = guest.backend.queues()[1].stats();
                 assert!(stats.submitted > 0 && stats.submitted == stats.completed);
+                let queues = guest.backend.queues().iter();
+                let repeated: u64 = queues.map(|queue| queue.stats().copies_repeated).sum();
+                let causes = guest.channels.iter().flat_map(|channel| channel.failures());
+                let failed = causes.clone().map(|(_, count)| count).sum::<u64>();
+                assert_eq!(failed, repeated);
+                assert_eq!(failed > 0, mover == 3);
+                assert!(
+                    causes
+                        .into_iter()
+                        .all(|(name, _)| *name == "hardware_error_write")
+                );
             }
         }
     }
