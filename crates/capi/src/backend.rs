@@ -6,7 +6,7 @@ use dray::Checked;
 use dray::channels::{Member, local_node};
 use dray::hw::{HwError, HwMover, HwOptions, Paths, QueueInfo, RefusedQueue};
 use dray::virt::{Options, VirtualDevice};
-use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueMode};
 
 use crate::error::Refusal;
 use crate::structure::word;
@@ -208,19 +208,9 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Starts a device as of Sapphire Rapids, with one engine and so many dedicated queues, up to 8. `checked`:
-/// it looks at addresses first.
+/// Starts a device with so many dedicated queues, up to 8. `checked`: it looks at addresses first.
 pub(crate) fn virtual_device(queues: u16, checked: bool) -> Result<VirtualDevice, Refusal> {
-    let queue = |id| WorkQueueConfig {
-        block_on_fault: true,
-        max_batch_size: 1024,
-        max_transfer_size: 1 << 31,
-        ..WorkQueueConfig::new(id, WorkQueueMode::Dedicated, 128 / queues)
-    };
-    let config = DeviceConfig {
-        user_interrupts: false,
-        ..DeviceConfig::sapphire_rapids(1, (0..queues).map(queue).collect())
-    };
+    let config = DeviceConfig::embedded(WorkQueueMode::Dedicated, queues, 1 << 31);
     let device = match checked {
         false => VirtualDevice::start(config, Options::default()),
         true => VirtualDevice::start_in(config, Options::default(), Checked, |_| {}),

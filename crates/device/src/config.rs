@@ -202,6 +202,24 @@ impl DeviceConfig {
         }
     }
 
+    /// The device that programs start within themselves, where they have none or are to have no other: a fourth
+    /// generation Xeon's with one engine, which is the dispatcher's thread. `queues` work queues, 1 to 8, share its
+    /// entries; they allow batches as large as the device does, and block on fault. Nothing asks for interrupts.
+    pub fn embedded(mode: WorkQueueMode, queues: u16, max_transfer_size: u64) -> DeviceConfig {
+        let capabilities = Capabilities::sapphire_rapids();
+        let queues = queues.clamp(1, capabilities.max_work_queues);
+        let queue = |id| WorkQueueConfig {
+            block_on_fault: true,
+            max_batch_size: capabilities.max_batch_size,
+            max_transfer_size,
+            ..WorkQueueConfig::new(id, mode, capabilities.work_queue_size / queues)
+        };
+        DeviceConfig {
+            user_interrupts: false,
+            ..DeviceConfig::sapphire_rapids(1, (0..queues).map(queue).collect())
+        }
+    }
+
     /// Whether registers can hold all of this. What they can hold and the device refuses, Enable
     /// Device and Enable WQ say (spec 5.1, 5.2).
     pub(crate) fn check_representable(&self) -> Result<(), ConfigError> {

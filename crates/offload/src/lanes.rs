@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicUsize, Ordering, compiler_fence};
 
 use dray::hw::{HwMover, HwOptions, OpenQueue, QueueInfo};
-use dray::virt::{Engines, Idle, Options, StartError, VirtualDevice, VirtualMover};
+use dray::virt::{Options, StartError, VirtualDevice, VirtualMover};
 use dray::{Capabilities, Completion, Mover, Operation, Progress};
-use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueMode};
 use dray_placement::Reason;
 
 use crate::live::{Found, Live};
@@ -301,14 +301,9 @@ impl Lanes {
     /// # Errors
     /// It cannot be started.
     pub(crate) fn on_virtual() -> Result<Option<Lanes>, StartError> {
-        let options = Options {
-            engines: Engines::Dispatcher,
-            idle: Idle::Park {
-                after: std::time::Duration::from_micros(50),
-            },
-            ..Options::default()
-        };
-        let device = without_signals(|| VirtualDevice::start(virtual_config(), options))?;
+        // Calls are cut into as large pieces as a queue of the kernel's defaults takes.
+        let config = DeviceConfig::embedded(WorkQueueMode::Shared, 1, 2 << 20);
+        let device = without_signals(|| VirtualDevice::start(config, Options::default()))?;
         let lanes = (0..VIRTUAL_LANES).map(|_| Lane {
             state: AtomicU8::new(FREE),
             engine: UnsafeCell::new(match device.open(0, SLOTS) {
@@ -431,14 +426,4 @@ fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     // SAFETY: it was written above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
     result
-}
-
-/// A device as Sapphire Rapids has it, with one engine and one shared work queue.
-fn virtual_config() -> DeviceConfig {
-    let queue = WorkQueueConfig {
-        block_on_fault: true,
-        max_batch_size: 1024,
-        ..WorkQueueConfig::new(0, WorkQueueMode::Shared, 64)
-    };
-    DeviceConfig::sapphire_rapids(1, vec![queue])
 }

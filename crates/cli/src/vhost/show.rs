@@ -238,7 +238,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dray_vhost::backend::ControlStats;
-    use dray_vhost::forward::{PortReport, Turns};
+    use dray_vhost::forward::{ChannelReport, PortReport, Turns};
     use dray_vhost::queue::DropCause;
 
     use super::*;
@@ -292,6 +292,27 @@ mod tests {
         assert!(text.contains("dropped packets by cause") && text.contains("small buffer"));
         assert!(text.contains("longest turn (us)") && text.contains("12.3"));
         assert!(!table(&report(1.0, 0)).contains("packets by bytes"));
+    }
+
+    #[test]
+    fn a_channel_whose_copies_failed_says_why() {
+        let mut report = report(1.0, 3);
+        report.channels = vec![ChannelReport {
+            name: "wq0.1".to_owned(),
+            executor: "hw",
+            copies: 9,
+            bytes: 900,
+            failed: 4,
+            failures: BTreeMap::from([("page_fault", 1), ("none", 3)]),
+            in_flight: 0,
+        }];
+        let text = table(&report);
+        assert!(
+            text.contains("failed copies of wq0.1: 3 none, 1 page_fault\n"),
+            "{text}"
+        );
+        report.channels[0].failed = 0;
+        assert!(!table(&report).contains("failed copies"));
     }
 
     #[test]

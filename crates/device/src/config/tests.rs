@@ -173,3 +173,16 @@ fn what_the_commands_refuse_is_refused_with_their_codes() {
         assert_eq!(crate::registers::check(&config), Err(refusal));
     }
 }
+
+#[test]
+fn the_embedded_device_is_one_that_registers_can_hold() {
+    for (asked, queues) in [(0, 1), (1, 1), (3, 3), (8, 8), (9, 8)] {
+        for mode in [WorkQueueMode::Dedicated, WorkQueueMode::Shared] {
+            let config = DeviceConfig::embedded(mode, asked, 2 << 20);
+            assert_eq!(config.work_queues.len(), queues);
+            assert_eq!(config.check_representable(), Ok(()));
+            let entries: u16 = config.work_queues.iter().map(|queue| queue.size).sum();
+            assert!(entries <= 128 && entries > 128 - queues as u16);
+        }
+    }
+}

@@ -183,7 +183,7 @@ proptest! {
             let copied = sum(rows, |row| row.size == size);
             prop_assert_eq!(copied, all[n] - failed[n], "{:?}", size);
         }
-        let offloaded = |row: &PageStatistic| row.reason == None;
+        let offloaded = |row: &PageStatistic| row.reason.is_none();
         prop_assert_eq!(sum(rows, offloaded), done.counts.device_bytes);
         let by_core = sum(rows, |row| !offloaded(row));
         prop_assert_eq!(by_core, done.counts.after_failure_bytes);

@@ -1,20 +1,18 @@
 //! Devices as copiers: the virtual one in real time, and those of this machine.
 
-use std::time::Duration;
-
 use dray::hw::{self, HwMover, HwOptions};
 use dray::pages::{PageCopy, PageList};
-use dray::virt::{Engines, Idle, Options, VirtualDevice, VirtualMover};
+use dray::virt::{Options, VirtualDevice, VirtualMover};
 use dray::{Application, Mover, Next};
-use dray_device::{Capabilities, DeviceConfig, GroupConfig, WorkQueueConfig, WorkQueueMode};
+use dray_device::{DeviceConfig, WorkQueueMode};
 
 use super::{Copied, Copy, CopyError, PageCopier};
 use crate::TierError;
 
 /// Largest copy in one descriptor: a huge page.
 const LONGEST: u64 = 2 << 20;
-/// Entries of the work queue of each channel.
-const ENTRIES: u16 = 16;
+/// Copies in flight on each channel at most: the entries of its queue if there are eight.
+const SLOTS: usize = 16;
 /// Queues of the virtual device, and so channels.
 const MOST_CHANNELS: usize = 8;
 
@@ -41,17 +39,11 @@ impl DeviceCopier<VirtualMover> {
             mover: "virtual",
             source,
         };
-        let options = Options {
-            idle: Idle::Park {
-                after: Duration::from_micros(20),
-            },
-            engines: Engines::Dispatcher,
-            ..Options::default()
-        };
-        let device = VirtualDevice::start(config(channels as u16), options)
+        let config = DeviceConfig::embedded(WorkQueueMode::Dedicated, channels as u16, LONGEST);
+        let device = VirtualDevice::start(config, Options::default())
             .map_err(|error| failed(error.into()))?;
         let channels = (0..channels as u16)
-            .map(|wq| device.open(wq, ENTRIES.into()))
+            .map(|wq| device.open(wq, SLOTS))
             .collect::<Result<_, _>>()
             .map_err(|error| failed(error.into()))?;
         Ok(DeviceCopier {
@@ -88,31 +80,6 @@ impl DeviceCopier<HwMover> {
                 channels: opened,
             }),
         }
-    }
-}
-
-/// A device of the first generation (the capabilities of Sapphire Rapids), with as many dedicated
-/// queues as channels.
-fn config(channels: u16) -> DeviceConfig {
-    let groups = channels.min(4);
-    DeviceConfig {
-        capabilities: Capabilities::sapphire_rapids(),
-        work_queues: (0..channels)
-            .map(|id| WorkQueueConfig {
-                group: id % groups,
-                max_batch_size: 1024,
-                max_transfer_size: LONGEST,
-                ..WorkQueueConfig::new(id, WorkQueueMode::Dedicated, ENTRIES)
-            })
-            .collect(),
-        groups: (0..groups)
-            .map(|id| GroupConfig {
-                id,
-                engines: vec![id],
-                ..GroupConfig::default()
-            })
-            .collect(),
-        ..DeviceConfig::default()
     }
 }
 
