@@ -18,8 +18,6 @@ use crate::structure::{sized, word};
 
 /// Threads of one call at most.
 const MOST_THREADS: u32 = 64;
-/// Bytes of a base page.
-const BASE_PAGE: u64 = 4096;
 
 /// Copies a list of pages, and returns when all is copied: 0. Neighbours are merged, small copies travel in
 /// batches, large ones are split over the work queues of the mover; a short list, and all of it where the
@@ -274,7 +272,7 @@ fn made(
     options: &PageListOptions,
 ) -> PageStatistics {
     let bytes: u64 = list.iter().map(|page| page.bytes).sum();
-    let is_short = bytes.div_ceil(BASE_PAGE) < options.device_threshold_pages;
+    let is_short = options.core_reason(bytes).is_some();
     let by_threads = counts.below_threshold_bytes;
     let (below_threshold_bytes, no_device_bytes) = match has_device || is_short {
         true => (by_threads, 0),

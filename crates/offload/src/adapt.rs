@@ -8,6 +8,9 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+#[cfg(feature = "preload")]
+use dray_placement::Threshold;
+
 use crate::settings::{Settings, Wait};
 
 /// Descriptors whose waits make one sample.
@@ -57,6 +60,11 @@ impl Adaptation {
 
     pub(crate) fn core_percent(&self) -> usize {
         self.core_percent.load(Ordering::Relaxed)
+    }
+
+    #[cfg(feature = "preload")]
+    pub(crate) fn threshold(&self) -> Threshold {
+        Threshold::bytes(self.min_bytes() as u64)
     }
 
     pub(crate) fn min_bytes(&self) -> usize {

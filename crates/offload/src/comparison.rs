@@ -24,14 +24,14 @@ pub(crate) unsafe fn equal_bytes(
     len: usize,
     done: &mut Done,
 ) -> Result<Option<usize>, (usize, Reason)> {
-    let least = runtime.adaptation.min_bytes();
+    let threshold = runtime.adaptation.threshold();
     let mut at = 0;
     let mut resumed_at = usize::MAX;
     let capabilities = taken.capabilities();
     let cut = Cut::bytes(capabilities.max_transfer_bytes);
     while at < len {
         let part = cut.next((len - at) as u64) as usize;
-        if part < least && at > 0 && resumed_at == usize::MAX {
+        if at > 0 && resumed_at == usize::MAX && threshold.reason(part as u64).is_some() {
             return Err((at, Reason::Rest));
         }
         let first = a.wrapping_add(at).expose_provenance() as u64;

@@ -91,7 +91,7 @@ unsafe fn write(runtime: Option<&Runtime>, call: Call, work: Work, len: usize, o
         // SAFETY: the caller's promise.
         return unsafe { work.on_core(whole) };
     };
-    if len < runtime.adaptation.min_bytes() {
+    if runtime.adaptation.threshold().reason(len as u64).is_some() {
         if runtime.count_small {
             runtime.stats.small(call, len);
         }
@@ -158,7 +158,7 @@ pub(crate) unsafe fn compare(
         // SAFETY: the caller's promise.
         return unsafe { next::memcmp(a, b, len) };
     };
-    if len < runtime.adaptation.min_bytes() {
+    if runtime.adaptation.threshold().reason(len as u64).is_some() {
         if runtime.count_small {
             runtime.stats.small(Call::Memcmp, len);
         }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+pub use dray_placement::dto;
 use thiserror::Error;
 
 /// Least and most bytes that a threshold can have.
@@ -145,7 +146,7 @@ impl Default for Settings {
             collect_stats: false,
             wait: Wait::default(),
             wait_is_stated: false,
-            min_bytes: 65536,
+            min_bytes: dto::DEFAULT_MIN_BYTES,
             core_percent: 0,
             adapt: true,
             numa: Numa::default(),
@@ -188,22 +189,17 @@ impl Settings {
             errors: Vec::new(),
         };
         let default = Settings::default();
-        let calls = [
-            read.switch("DTO_DSA_MEMCPY", true),
-            read.switch("DTO_DSA_MEMMOVE", true),
-            read.switch("DTO_DSA_MEMSET", true),
-            read.switch("DTO_DSA_MEMCMP", true),
-        ];
+        let calls = dto::CALLS.map(|name| read.switch(name, true));
         let settings = Settings {
             mover: read.word(
                 MOVER,
                 "one of hw-or-cpu, hw, virtual, cpu",
                 &[Mover::HwOrCpu, Mover::Hw, Mover::Virtual, Mover::Cpu].map(|m| (m.name(), m)),
             ),
-            use_stdc: read.switch("DTO_USESTDC_CALLS", false),
-            collect_stats: read.switch("DTO_COLLECT_STATS", false),
+            use_stdc: read.switch(dto::USESTDC_CALLS, false),
+            collect_stats: read.switch(dto::COLLECT_STATS, false),
             wait: read.word(
-                "DTO_WAIT_METHOD",
+                dto::WAIT_METHOD,
                 "one of busypoll, umwait, yield, tpause",
                 &[
                     ("busypoll", Wait::Busypoll),
@@ -212,25 +208,25 @@ impl Settings {
                     ("tpause", Wait::Tpause),
                 ],
             ),
-            wait_is_stated: read.text("DTO_WAIT_METHOD").is_some_and(|text| {
+            wait_is_stated: read.text(dto::WAIT_METHOD).is_some_and(|text| {
                 ["busypoll", "umwait", "yield", "tpause"].contains(&text.trim())
             }),
-            min_bytes: read.number("DTO_MIN_BYTES", default.min_bytes, MIN_BYTES_RANGE),
-            core_percent: read.percent("DTO_CPU_SIZE_FRACTION"),
-            adapt: read.switch("DTO_AUTO_ADJUST_KNOBS", true),
-            numa: match read.number("DTO_IS_NUMA_AWARE", 0, [0, 2]) {
+            min_bytes: read.number(dto::MIN_BYTES, default.min_bytes, MIN_BYTES_RANGE),
+            core_percent: read.percent(dto::CPU_SIZE_FRACTION),
+            adapt: read.switch(dto::AUTO_ADJUST_KNOBS, true),
+            numa: match read.number(dto::IS_NUMA_AWARE, 0, [0, 2]) {
                 1 => Numa::Buffer,
                 2 => Numa::Core,
                 _ => Numa::Any,
             },
-            queues: read.list("DTO_WQ_LIST"),
+            queues: read.list(dto::WQ_LIST),
             calls,
-            cache_control: read.switch("DTO_DSA_CC", true),
-            overlap_on_device: read.switch("DTO_OVERLAPPING_MEMMOVE_ACTION", false),
-            umwait_cycles: read.number("DTO_UMWAIT_DELAY", default.umwait_cycles, [1, 1 << 32]),
-            log_file: read.text("DTO_LOG_FILE"),
+            cache_control: read.switch(dto::CACHE_CONTROL, true),
+            overlap_on_device: read.switch(dto::OVERLAPPING_MEMMOVE_ACTION, false),
+            umwait_cycles: read.number(dto::UMWAIT_DELAY, default.umwait_cycles, [1, 1 << 32]),
+            log_file: read.text(dto::LOG_FILE),
             log_level: read
-                .number("DTO_LOG_LEVEL", 0, [0, u64::from(u32::MAX)])
+                .number(dto::LOG_LEVEL, 0, [0, u64::from(u32::MAX)])
                 .min(2) as u8,
             faults: read.word(
                 FAULTS,

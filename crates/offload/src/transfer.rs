@@ -99,7 +99,7 @@ impl Transfer<'_> {
     /// As the call.
     unsafe fn run(&mut self, taken: &mut Taken<'_>, core: usize, len: usize) {
         let cut = Cut::bytes(taken.capabilities().max_transfer_bytes);
-        let least = self.runtime.adaptation.min_bytes();
+        let threshold = self.runtime.adaptation.threshold();
         let mut share = (core > 0).then_some(Part {
             at: 0,
             len: core,
@@ -115,7 +115,7 @@ impl Transfer<'_> {
                 let part = Part::from(rest.next(cut));
                 rest.advance(part.len as u64);
                 // A rest that would not have been offloaded by itself.
-                if part.len < least && part.at > core {
+                if part.at > core && threshold.reason(part.len as u64).is_some() {
                     // SAFETY: the caller's promise.
                     unsafe { self.leave(part, Reason::Rest) };
                     continue;

@@ -1,5 +1,6 @@
 //! The controls: those of kernels-with-dsa by their names, and ours.
 
+use dray_placement::kernel;
 use thiserror::Error;
 
 use crate::mechanism::{BASE_SLOTS, HUGE_SLOTS};
@@ -116,22 +117,22 @@ pub const KNOBS: [Definition; 16] = [
     ),
     define(
         Knob::LimitChans,
-        "limit_chans",
-        8,
+        kernel::LIMIT_CHANS,
+        kernel::DEFAULT_CHANS,
         (1, 8),
         "channels of the device; not while use_dsa_copy_pages is 1",
     ),
     define(
         Knob::LimitMtNum,
-        "limit_mt_num",
-        4,
+        kernel::LIMIT_MT_NUM,
+        kernel::DEFAULT_MT_NUM,
         (1, 64),
         "threads that copy pages",
     ),
     define(
         Knob::DsaCopyThreshold,
-        "dsa_copy_threshold",
-        12,
+        kernel::DSA_COPY_THRESHOLD,
+        kernel::DEFAULT_THRESHOLD,
         (1, LONGEST_LIST),
         "lists of fewer pages are copied by a core",
     ),

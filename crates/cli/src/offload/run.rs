@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use dray::hw::{HwError, HwMover, HwOptions, QueueInfo};
 use dray_offload::launch::{Launch, launch};
-use dray_offload::settings::{self, Settings};
+use dray_offload::settings::{self, Settings, dto};
 use dray_offload::{queues, table};
 use dray_output::Output;
 use dray_run::Ending;
@@ -75,17 +76,17 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
             let what = format!("--min-bytes {text}: possible are {least} to {most} bytes");
             return Err(Usage::error(what, hint));
         }
-        set("DTO_MIN_BYTES", &bytes.to_string());
+        set(dto::MIN_BYTES, &bytes.to_string());
     }
     if let Some(fraction) = &args.core_fraction {
-        set("DTO_CPU_SIZE_FRACTION", fraction);
+        set(dto::CPU_SIZE_FRACTION, fraction);
     }
     if let Some(seconds) = &args.deadline {
         set(settings::DEADLINE, seconds);
     }
     if let Some(switch) = args.adapt {
         let on = if switch == Switch::On { "1" } else { "0" };
-        set("DTO_AUTO_ADJUST_KNOBS", on);
+        set(dto::AUTO_ADJUST_KNOBS, on);
     }
     if let Some(wait) = args.wait {
         let name = match wait {
@@ -94,7 +95,7 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
             Wait::Yield => "yield",
             Wait::Tpause => "tpause",
         };
-        set("DTO_WAIT_METHOD", name);
+        set(dto::WAIT_METHOD, name);
     }
     if let Some(numa) = args.numa {
         let number = match numa {
@@ -102,21 +103,10 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
             Numa::Buffer => "1",
             Numa::Core => "2",
         };
-        set("DTO_IS_NUMA_AWARE", number);
+        set(dto::IS_NUMA_AWARE, number);
     }
     if !args.wq.is_empty() {
-        set("DTO_WQ_LIST", &args.wq.join(";"));
-    }
-    if !args.calls.is_empty() {
-        for (name, call) in [
-            ("DTO_DSA_MEMCPY", Call::Memcpy),
-            ("DTO_DSA_MEMMOVE", Call::Memmove),
-            ("DTO_DSA_MEMSET", Call::Memset),
-            ("DTO_DSA_MEMCMP", Call::Memcmp),
-        ] {
-            let taken = if args.calls.contains(&call) { "1" } else { "0" };
-            set(name, taken);
-        }
+        set(dto::WQ_LIST, &args.wq.join(";"));
     }
     if args.faults == Faults::Core {
         set(settings::FAULTS, "core");
@@ -124,23 +114,19 @@ fn variables(args: &Args) -> anyhow::Result<Vec<(&'static str, OsString)>> {
     if args.count_small {
         set(settings::COUNT_SMALL, "1");
     }
+    variables.extend(calls(args));
     Ok(variables)
 }
 
 /// The variables that `--calls` stands for.
 pub(super) fn calls(args: &Args) -> Vec<(&'static str, OsString)> {
-    let names = [
-        ("DTO_DSA_MEMCPY", Call::Memcpy),
-        ("DTO_DSA_MEMMOVE", Call::Memmove),
-        ("DTO_DSA_MEMSET", Call::Memset),
-        ("DTO_DSA_MEMCMP", Call::Memcmp),
-    ];
+    let names = dto::CALLS.into_iter().zip(Call::value_variants());
     let taken = |call: Call| {
         let taken = args.calls.contains(&call);
         if taken { "1".into() } else { "0".into() }
     };
-    let names = names.into_iter().filter(|_| !args.calls.is_empty());
-    names.map(|(name, call)| (name, taken(call))).collect()
+    let names = names.filter(|_| !args.calls.is_empty());
+    names.map(|(name, call)| (name, taken(*call))).collect()
 }
 
 /// The settings that the program will find, whether from options or from variables.
@@ -156,9 +142,9 @@ fn checked(variables: &[(&'static str, OsString)]) -> anyhow::Result<Settings> {
         None => Ok(settings),
         Some(error) => {
             let option = match error.name {
-                "DTO_CPU_SIZE_FRACTION" => "--core-fraction 0.25",
-                "DTO_WQ_LIST" => "--wq wq0.0,wq2.0",
-                "DTO_MIN_BYTES" => "--min-bytes 64k",
+                dto::CPU_SIZE_FRACTION => "--core-fraction 0.25",
+                dto::WQ_LIST => "--wq wq0.0,wq2.0",
+                dto::MIN_BYTES => "--min-bytes 64k",
                 settings::DEADLINE => "--deadline 60",
                 _ => "unset the variable to get its default",
             };

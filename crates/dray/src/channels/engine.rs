@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use dray_device::SOFTWARE_OPERATIONS;
-use dray_placement::{Cut, Rest};
+use dray_placement::{Cut, Rest, Threshold};
 use dray_spec::{CompletionRecord, Flags, Opcode};
 
 use super::cost::{ClassIndex, Learned, Verdict};
@@ -280,7 +280,7 @@ impl<M: Mover> Channels<M> {
             Choice::Device => None,
             Choice::Core => Some(Reason::Chosen),
             Choice::Threshold { device_from_bytes } => {
-                (bytes < device_from_bytes).then_some(Reason::BelowThreshold)
+                Threshold::bytes(device_from_bytes.into()).reason(bytes.into())
             }
             Choice::Cost(model) => {
                 let device = model.device_is_faster(bytes, depth, batch);

@@ -108,18 +108,17 @@ unsafe fn copy_pages<M: Mover>(
         failed: Mutex::new(Vec::new()),
     };
     let used = channels.len().min(options.max_channels);
-    let by_device =
-        used > 0 && (options.require_device || list.base_pages() >= options.device_threshold_pages);
-    if !by_device {
+    let by_core = match used {
+        0 => Some(Reason::NoDevice),
+        _ if options.require_device => None,
+        _ => options.core_reason(list.bytes()),
+    };
+    if let Some(reason) = by_core {
         if options.require_device && !entries.is_empty() {
             return Err(PageListError::NoChannel);
         }
         core.list(&list, options.core_threads);
         let failed = failed_in(&core);
-        let reason = match used {
-            0 => Reason::NoDevice,
-            _ => Reason::BelowThreshold,
-        };
         return Ok(Copied {
             counts: PageCounts {
                 below_threshold_bytes: list.bytes() - bytes_of(&failed),

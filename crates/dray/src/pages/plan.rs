@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dray_placement::{Cut, PAGE, Rest};
+use dray_placement::{Cut, PAGE, Reason, Rest, Threshold, kernel};
 use thiserror::Error;
 
 use super::PageShare;
@@ -62,12 +62,19 @@ pub struct PageListOptions {
     pub deadline: Option<Duration>,
 }
 
+impl PageListOptions {
+    /// Why the CPU copies a list of so many bytes, whatever channels there are.
+    pub fn core_reason(&self, bytes: u64) -> Option<Reason> {
+        Threshold::pages(self.device_threshold_pages).reason(bytes)
+    }
+}
+
 impl Default for PageListOptions {
     fn default() -> PageListOptions {
         PageListOptions {
-            max_channels: 8,
-            core_threads: 4,
-            device_threshold_pages: 12,
+            max_channels: kernel::DEFAULT_CHANS as usize,
+            core_threads: kernel::DEFAULT_MT_NUM as usize,
+            device_threshold_pages: kernel::DEFAULT_THRESHOLD,
             require_device: false,
             check_pages: true,
             deadline: None,

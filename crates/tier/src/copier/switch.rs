@@ -1,9 +1,11 @@
 //! The copier that the knobs choose.
 
+use dray_placement::Threshold;
+
 use super::{Copied, Copy, CopyError, Cores, HwCopier, PageCopier, VirtualCopier};
 use crate::knobs::Knob;
 use crate::session::{HW, Session};
-use crate::sys::{HUGE, PAGE};
+use crate::sys::HUGE;
 
 /// A core, several cores or a device, as the session's knobs say at each list.
 #[derive(Debug)]
@@ -97,8 +99,8 @@ impl PageCopier for Switch {
     unsafe fn copy(&mut self, list: &[Copy]) -> Result<Copied, CopyError> {
         let by_device = self.on(Knob::DsaState) && self.on(Knob::UseDsaCopyPages);
         let by_cores = self.on(Knob::CpuMultiCopyPages);
-        let pages = super::bytes(list) / PAGE;
-        let short = pages < self.session.knob(Knob::DsaCopyThreshold);
+        let threshold = Threshold::pages(self.session.knob(Knob::DsaCopyThreshold));
+        let short = threshold.reason(super::bytes(list)).is_some();
         let concurrent = self.on(Knob::UseConcurToDemote);
         // A knob that was turned since `prepare` counts from the next list on.
         let other: Option<&mut dyn PageCopier> = match (&mut self.device, &mut self.cores) {
@@ -135,7 +137,7 @@ impl PageCopier for Switch {
 mod tests {
     use super::*;
     use crate::session::Setup;
-    use crate::sys::memory;
+    use crate::sys::{PAGE, memory};
     use crate::tracking::Choice;
 
     #[test]

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use dray::Reason;
+use dray_placement::Reason;
 
 use super::slots::CopyInFlight;
 use super::{Attached, DropCause, Queue};

@@ -1,6 +1,6 @@
 //! From the guest.
 
-use dray::Reason;
+use dray_placement::Reason;
 
 use super::place::{gather, prefetch_ahead, prefetch_first, read_header};
 use super::taker::{Taker, stage, stage_one};

@@ -1,6 +1,6 @@
 //! To the guest.
 
-use dray::Reason;
+use dray_placement::Reason;
 
 use super::log::log_buffers;
 use super::place::{Placed, Placer, prefetch_ahead, prefetch_first, scatter, write_header};

@@ -1,6 +1,6 @@
 //! What a queue counts.
 
-use dray::Reason;
+use dray_placement::Reason;
 use serde::Serialize;
 
 /// Upper bounds of the size bins, in bytes; the last bin has what is longer.

@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use dray::Reason;
+use dray_placement::{Reason, Threshold};
 
 use super::slots::Slots;
 use super::{Attached, QueueStats};
@@ -14,7 +14,7 @@ pub(super) struct Taker<'a> {
     /// Copies that it still takes.
     room: usize,
     /// Packets below this are copied by the core, in bytes.
-    threshold: usize,
+    threshold: Threshold,
     packets: u64,
     small: u64,
     core: u64,
@@ -33,7 +33,7 @@ impl<'a> Taker<'a> {
         Taker {
             channel,
             room,
-            threshold: threshold as usize,
+            threshold: Threshold::bytes(threshold.into()),
             packets: 0,
             small: 0,
             core: 0,
@@ -49,7 +49,7 @@ impl<'a> Taker<'a> {
         parts: usize,
         slots: &Slots,
     ) -> Option<(&mut Channel, u32)> {
-        if len < self.threshold {
+        if self.threshold.reason(len as u64).is_some() {
             self.small += 1;
             return None;
         }
