@@ -279,3 +279,46 @@ impl<P: Port> Queue<P> {
         self.batches.swap_remove(position)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+        #[test]
+        fn a_queue_cuts_as_channels_and_page_lists_do(
+            most in 1_u64..1 << 16, halves in 1_u64..64, less in 0_u64..1 << 16, distance in 0_u64..1 << 22,
+            upwards: bool,
+        ) {
+            const BASE: u64 = 1 << 40;
+            let len = (most * halves / 2).saturating_sub(less).max(1);
+            let to = if upwards { BASE + distance } else { BASE - distance };
+            let operation = Operation::memmove(BASE, to, len as u32);
+            let mut whole = InParts::new(operation);
+            let mut by_queue = Vec::new();
+            while whole.rest.left() > 0 {
+                let part = whole.next(most);
+                by_queue.push((part.descriptor().address1 - BASE, u64::from(part.len())));
+                whole.rest.advance(part.len().into());
+            }
+            let (mut done, mut by_channels) = (0, Vec::new());
+            while u64::from(done) < len {
+                let rest = parts::rest(&operation, done);
+                let piece = parts::next_part(&operation, rest, most).expect("a copy has parts");
+                by_channels.push((piece.offset, piece.bytes));
+                done += piece.bytes as u32;
+            }
+            prop_assert_eq!(&by_queue, &by_channels);
+            // They, offload and tier copy from the first piece to the last.
+            let pieces = Rest::new(len).pieces(Cut::bytes(most));
+            let by_lists: Vec<(u64, u64)> = pieces.map(|piece| (piece.offset, piece.bytes)).collect();
+            let lengths = |pieces: &[(u64, u64)]| pieces.iter().map(|p| p.1).collect::<Vec<u64>>();
+            prop_assert_eq!(lengths(&by_queue), lengths(&by_lists));
+            prop_assert!(parts::is_backward(&operation) || by_queue == by_lists);
+        }
+    }
+}
