@@ -1,6 +1,7 @@
 //! The APIs of DML and DTO inside `dray run`: what is submitted goes to the shared work queues.
 
 #[path = "../../../dml/tests/it/installed.rs"]
+#[allow(dead_code, reason = "the tests of dray-dml use the rest")]
 mod installed;
 
 use std::process::Command;
