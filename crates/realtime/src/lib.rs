@@ -8,6 +8,7 @@
 //! ([`RealtimeDevice::control`], [`RealtimeDevice::command`]). Completion records appear in [`SharedMemory`], the status
 //! byte last.
 
+mod chaos;
 mod clients;
 mod device;
 mod dispatcher;
@@ -26,6 +27,7 @@ mod run_delay;
 mod shared;
 mod worker;
 
+pub use chaos::{Chaos, ChaosError, Kind, Kinds};
 pub use clients::Client;
 pub use device::RealtimeDevice;
 pub use dray_device::{AllAccessible, ProcessMemory, Translation, View};
