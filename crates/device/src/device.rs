@@ -249,7 +249,7 @@ impl Device {
 
     /// The queue through which work that has not ended, or its batch, has come.
     #[inline]
-    pub(crate) fn queue_of(&self, id: WorkId) -> Option<&WorkQueueConfig> {
+    pub fn queue_of(&self, id: WorkId) -> Option<&WorkQueueConfig> {
         let job = self.jobs.get(id)?;
         Some(&self.queues[usize::from(job.job_origin.queue)].config)
     }

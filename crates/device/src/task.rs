@@ -187,7 +187,7 @@ impl Task {
     }
 
     /// The view of its operands. Pages are asked for by who translates (spec Table 9-2).
-    fn operand_view(&self, opcode: Opcode) -> View {
+    pub fn operand_view(&self, opcode: Opcode) -> View {
         let blocks = match opcode {
             Opcode::Drain => self.requests_pages,
             _ => self.blocks(),

@@ -129,7 +129,7 @@ impl RealtimeDevice {
             hardware,
             config,
             dispatcher: Some(dispatcher),
-            engine_depth: options.engine_depth.max(1),
+            engine_depth: options.depth(),
             on_drop: options.on_drop,
         })
     }
@@ -357,7 +357,7 @@ fn engines<M: SharedMemory>(
     options: &Options,
     shared: &Arc<Shared>,
 ) -> Result<Vec<Engine>, StartError> {
-    let depth = options.engine_depth.max(1);
+    let depth = options.depth();
     let engine = |id| {
         let name = format!("dray-engine-{id}");
         let threads = options.engines != Engines::Dispatcher && threads.contains(&id);

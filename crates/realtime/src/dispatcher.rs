@@ -6,6 +6,7 @@
 //! engine. So what ring and queue hold together is what the ring counts, the device's queue has
 //! always room, and the rules of who comes next are the device's alone.
 
+mod chaos;
 mod failure;
 mod requests;
 mod work;
@@ -24,6 +25,7 @@ use crate::idle_policy::IdlePolicy;
 use crate::polling_time::PollingTime;
 use crate::request::Request;
 use crate::run_delay::RunDelay;
+use crate::scheduler::Scheduler;
 use crate::shared::Shared;
 use crate::{Engines, Event, Idle, Options, SharedMemory};
 use dray_ring::Reader;
@@ -67,6 +69,10 @@ pub(crate) struct Dispatcher<M> {
     hold: bool,
     /// The last look has found descriptors, and none starts before the next.
     held: bool,
+    /// What an adversary has to choose from, if there is one.
+    scheduler: Option<Scheduler>,
+    /// Until when queues answer retry.
+    retry_until: Option<Instant>,
 }
 
 impl<M: SharedMemory> Dispatcher<M> {
@@ -92,7 +98,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             function,
             engines,
             executes: options.engines == Engines::ThreadsThatWait,
-            sink: EffectSink::new(memory, listener, options.steps),
+            sink: EffectSink::new(memory, listener, options.steps, options.chaos),
             requests: Vec::new(),
             effects: Vec::new(),
             list: Vec::new(),
@@ -102,6 +108,10 @@ impl<M: SharedMemory> Dispatcher<M> {
             polling: PollingTime::default(),
             hold: options.hold,
             held: false,
+            scheduler: options
+                .chaos
+                .map(|chaos| Scheduler::new(chaos, options.depth())),
+            retry_until: None,
         };
         dispatcher.arrange();
         dispatcher
@@ -127,6 +137,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                 return;
             } else if idle_policy.is_over() {
                 let shared = self.shared.clone();
+                let limit = self.step_limit(limit);
                 shared.region.doorbell().sleep(|| self.is_pending(), limit);
                 self.polling.look(&shared);
                 if let Some(delay) = &mut delay {
@@ -157,6 +168,10 @@ impl<M: SharedMemory> Dispatcher<M> {
         for index in 0..self.engines.len() {
             worked |= self.start(index);
         }
+        // All that could begin has: what is chosen from does not depend on how far this turn has come.
+        if !worked && self.scheduler.is_some() {
+            worked = self.take_step();
+        }
         worked
     }
 
@@ -167,6 +182,10 @@ impl<M: SharedMemory> Dispatcher<M> {
         for index in 0..self.engines.len() {
             while let Some(report) = self.engines[index].worker.as_mut().and_then(|w| w.report()) {
                 reaped = true;
+                if self.scheduler.is_some() {
+                    self.come_back(report);
+                    continue;
+                }
                 self.engines[index].outstanding -= 1;
                 self.function
                     .done(report.id, &report.outcome, &mut self.effects);
@@ -208,6 +227,9 @@ impl<M: SharedMemory> Dispatcher<M> {
         self.held = found && self.hold;
         if self.held {
             self.sink.tell(Event::Held);
+        }
+        if found && let Some(scheduler) = &mut self.scheduler {
+            scheduler.hear();
         }
         found
     }
@@ -278,12 +300,17 @@ impl<M: SharedMemory> Dispatcher<M> {
             match self.function.next_member(batch) {
                 Member::Work(work) => self.begin(index, work, Some(batch)),
                 Member::Fenced => return false,
-                Member::None => engine.batch = None,
+                Member::None => {
+                    engine.batch = None;
+                    if let Some(scheduler) = &mut self.scheduler {
+                        scheduler.forget_batch(batch);
+                    }
+                }
             }
             return true;
         }
         let id = engine.id;
-        if self.held {
+        if self.held || self.keeps_order(index) {
             return false;
         }
         let work = self.function.take(id, &mut self.effects);
@@ -316,6 +343,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         let reports = |e: &Engine| e.worker.as_ref().is_some_and(|w| w.has_reports());
         self.shared.is_requested()
             || self.is_due()
+            || self.is_step_due()
             || self.shared.is_stopping()
             || self.live.iter().any(source)
             || self.engines.iter().any(reports)

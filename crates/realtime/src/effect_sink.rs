@@ -4,6 +4,7 @@ use dray_device::{Access, Effect, Function, LifecycleEvent, Memory, WorkId};
 use dray_spec::{CompletionRecord, Status};
 use zerocopy::IntoBytes;
 
+use crate::chaos::{Chaos, Delivery};
 use crate::event::{Event, Listener};
 use crate::{SharedMemory, View};
 
@@ -21,10 +22,20 @@ pub(crate) struct EffectSink<M> {
     unlogged: bool,
     /// Effects that have been carried out, of those that are being carried out: a panic leaves it where it was.
     applied: usize,
+    chaos: Option<Chaos>,
+    /// Interrupts so far, where an adversary has them.
+    interrupts: u64,
+    /// Those that it delivers later.
+    late: Vec<Event>,
 }
 
 impl<M: SharedMemory> EffectSink<M> {
-    pub(crate) fn new(memory: M, listener: Listener, steps: bool) -> EffectSink<M> {
+    pub(crate) fn new(
+        memory: M,
+        listener: Listener,
+        steps: bool,
+        chaos: Option<Chaos>,
+    ) -> EffectSink<M> {
         EffectSink {
             memory,
             listener,
@@ -32,6 +43,9 @@ impl<M: SharedMemory> EffectSink<M> {
             unrecorded: Vec::new(),
             unlogged: false,
             applied: 0,
+            chaos,
+            interrupts: 0,
+            late: Vec::new(),
         }
     }
 
@@ -160,8 +174,10 @@ impl<M: SharedMemory> EffectSink<M> {
                 self.unlogged |= !self.log(address, &words, function);
                 return;
             }
-            Effect::Interrupt { handle } => Event::Interrupt { handle },
-            Effect::Message { address, data } => Event::Message { address, data },
+            Effect::Interrupt { handle } => return self.interrupt(Event::Interrupt { handle }),
+            Effect::Message { address, data } => {
+                return self.interrupt(Event::Message { address, data });
+            }
             Effect::SoftwareError {
                 status,
                 wq,
@@ -183,6 +199,31 @@ impl<M: SharedMemory> EffectSink<M> {
             },
         };
         (self.listener)(event);
+    }
+
+    fn interrupt(&mut self, event: Event) {
+        let Some(chaos) = &self.chaos else {
+            return (self.listener)(event);
+        };
+        let delivery = Delivery::of(chaos, self.interrupts);
+        self.interrupts += 1;
+        match delivery {
+            Delivery::Once => (self.listener)(event),
+            Delivery::Lost => {}
+            Delivery::Twice => {
+                (self.listener)(event);
+                (self.listener)(event);
+            }
+            Delivery::Late => self.late.push(event),
+        }
+    }
+
+    /// Delivers the interrupts that are late.
+    #[cold]
+    pub(crate) fn deliver_late(&mut self) {
+        for event in std::mem::take(&mut self.late) {
+            (self.listener)(event);
+        }
     }
 
     /// Writes to the event log, in its address space where the memory has several. False if that

@@ -18,6 +18,8 @@ pub(crate) struct Engine {
     depth: usize,
     /// Descriptors that its thread holds.
     pub(crate) outstanding: usize,
+    /// It waits for the list of a batch, and starts nothing meanwhile.
+    pub(crate) listing: bool,
     /// The batch whose members it starts.
     pub(crate) batch: Option<WorkId>,
 }
@@ -31,6 +33,7 @@ impl Engine {
             active: false,
             depth,
             outstanding: 0,
+            listing: false,
             batch: None,
         }
     }
@@ -38,7 +41,7 @@ impl Engine {
     /// Whether it may start something.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.outstanding < self.depth && (self.active || self.batch.is_some())
+        self.outstanding < self.depth && !self.listing && (self.active || self.batch.is_some())
     }
 
     /// Whether nothing of its work is left.

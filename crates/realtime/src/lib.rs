@@ -24,6 +24,7 @@ mod portal;
 mod regions;
 mod request;
 mod run_delay;
+mod scheduler;
 mod shared;
 mod worker;
 

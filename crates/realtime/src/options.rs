@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::Chaos;
+
 /// What a thread does that finds nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idle {
@@ -56,8 +58,21 @@ pub struct Options {
     /// No descriptor starts before a look that finds no more of them, and [`Event::Held`](crate::Event::Held) is reported before
     /// that look: what is submitted meanwhile is in flight together with what was there. For tools that look at that.
     pub hold: bool,
+    /// An adversary chooses among what the specification allows; slower, for tests of programs.
+    pub chaos: Option<Chaos>,
     /// What becomes of work under way when the device is dropped.
     pub on_drop: Stop,
+}
+
+/// Descriptors that an engine holds at once where an adversary chooses among them.
+const CHAOTIC_DEPTH: usize = 32;
+
+impl Options {
+    /// Descriptors that an engine may hold.
+    pub(crate) fn depth(&self) -> usize {
+        let least = self.chaos.map_or(1, |_| CHAOTIC_DEPTH);
+        self.engine_depth.max(least)
+    }
 }
 
 impl Default for Options {
@@ -71,6 +86,7 @@ impl Default for Options {
             shared: false,
             steps: false,
             hold: false,
+            chaos: None,
             on_drop: Stop::default(),
         }
     }

@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use dray_device::{DescriptorResult, Payload, Task, WorkId};
+use dray_device::{Action, DescriptorResult, Payload, Task, WorkId};
 use dray_spec::Status;
 use rtrb::{Consumer, Producer, RingBuffer};
 
+use crate::chaos::{ChaoticMemory, Piece, Plan};
 use crate::idle_policy::IdlePolicy;
 use crate::run_delay::RunDelay;
 use crate::shared::Shared;
@@ -17,6 +18,13 @@ use dray_ring::{CompletionBell, Doorbell, Futex};
 
 /// How often a descriptor is executed whose memory fails. One that says what it can do needs fewer.
 pub(crate) const ATTEMPTS: usize = 16;
+
+/// A descriptor to execute, and what an adversary does with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order {
+    pub(crate) task: Task,
+    pub(crate) plan: Option<Plan>,
+}
 
 /// How it ended.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +37,7 @@ pub(crate) struct Report {
 #[derive(Debug)]
 pub(crate) struct Worker {
     /// `None` once the thread is to end.
-    orders: Option<Producer<Task>>,
+    orders: Option<Producer<Order>>,
     reports: Consumer<Report>,
     doorbell: Arc<Doorbell>,
     thread: Option<JoinHandle<()>>,
@@ -78,7 +86,7 @@ impl Worker {
 
     /// Hands a descriptor over. There is room: the dispatcher keeps within the depth.
     #[inline]
-    pub(crate) fn order(&mut self, order: Task) {
+    pub(crate) fn order(&mut self, order: Order) {
         if let Some(orders) = &mut self.orders {
             let sent = orders.push(order);
             debug_assert!(sent.is_ok(), "more orders than the engine holds");
@@ -110,7 +118,7 @@ impl Drop for Worker {
 }
 
 struct Engine<M> {
-    orders: Consumer<Task>,
+    orders: Consumer<Order>,
     reports: Producer<Report>,
     doorbell: Arc<Doorbell>,
     memory: M,
@@ -149,10 +157,15 @@ impl<M: SharedMemory> Engine<M> {
         }
     }
 
-    fn execute(&mut self, order: &Task) {
-        let outcome = execute(order, &mut self.memory, &self.shared, &self.name);
+    fn execute(&mut self, order: &Order) {
+        let (memory, shared, name) = (&mut self.memory, &self.shared, &self.name);
+        let outcome = match &order.plan {
+            None => execute(&order.task, memory, shared, name),
+            // Whoever blocks on a fault does so with nothing left to write.
+            Some(plan) => execute_chaotically(&order.task, plan, false, memory, shared, name).0,
+        };
         let sent = self.reports.push(Report {
-            id: order.id,
+            id: order.task.id,
             outcome,
         });
         debug_assert!(sent.is_ok(), "more reports than orders");
@@ -178,12 +191,52 @@ pub(crate) fn execute<M: SharedMemory>(
         }
         DescriptorResult::status(Status::HARDWARE_ERROR_READ)
     };
+    guarded(attempt, shared, name)
+}
+
+/// Executes a task as an adversary has it. With `tear` it may leave something to be written at its end.
+pub(crate) fn execute_chaotically<M: SharedMemory>(
+    task: &Task,
+    plan: &Plan,
+    tear: bool,
+    memory: &mut M,
+    shared: &Shared,
+    name: &str,
+) -> (DescriptorResult, Vec<Piece>) {
+    let is_executed = matches!(task.action, Action::Execute(_));
+    if let Some((plain, blocked)) = plan.error.filter(|_| is_executed) {
+        let blocks = task.blocks();
+        let status = if blocks { blocked } else { plain };
+        return (DescriptorResult::status(status), Vec::new());
+    }
+    let mut rest = Vec::new();
+    if is_executed && (plan.fault.is_some() || plan.lines.is_some()) {
+        let attempt = || {
+            let mut chaotic = ChaoticMemory::new(memory, task, plan);
+            let outcome = task.execute_in(&mut chaotic, Payload::Moved, ChaoticMemory::enter);
+            let tear = tear && outcome.record.status() == Status::SUCCESS;
+            rest = chaotic.write_out(tear);
+            memory.settle().then_some(outcome)
+        };
+        if let Some(outcome) = guarded(attempt, shared, name) {
+            return (outcome, rest);
+        }
+        rest.clear();
+    }
+    (execute(task, memory, shared, name), rest)
+}
+
+fn guarded<R: From<DescriptorResult>>(
+    attempt: impl FnOnce() -> R,
+    shared: &Shared,
+    name: &str,
+) -> R {
     // Of what the closure borrows only the memory is left half done, as by any descriptor that fails.
     match catch_unwind(AssertUnwindSafe(attempt)) {
         Ok(outcome) => outcome,
         Err(payload) => {
             shared.fail(name, &*payload);
-            DescriptorResult::status(Status::HARDWARE_ERROR_READ)
+            DescriptorResult::status(Status::HARDWARE_ERROR_READ).into()
         }
     }
 }

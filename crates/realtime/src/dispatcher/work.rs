@@ -4,11 +4,14 @@ use dray_device::{Action, DescriptorResult, ListRead, Task, Work, WorkId};
 
 use super::Dispatcher;
 use crate::SharedMemory;
-use crate::worker::{ATTEMPTS, execute};
+use crate::worker::{ATTEMPTS, Order, execute};
 
 impl<M: SharedMemory> Dispatcher<M> {
     #[inline]
     pub(super) fn begin(&mut self, index: usize, work: Work, batch: Option<WorkId>) {
+        if self.scheduler.is_some() {
+            return self.park(index, work, batch);
+        }
         if self.sink.steps {
             let engine = self.engines[index].id;
             self.sink
@@ -37,7 +40,10 @@ impl<M: SharedMemory> Dispatcher<M> {
         match &mut engine.worker {
             Some(worker) if apart && matches!(task.action, Action::Execute(_)) => {
                 engine.outstanding += 1;
-                worker.order(*task);
+                worker.order(Order {
+                    task: *task,
+                    plan: None,
+                });
                 None
             }
             _ => Some(execute(
@@ -50,7 +56,7 @@ impl<M: SharedMemory> Dispatcher<M> {
     }
 
     /// Reads the list of a batch, as far as it can be read (spec 8.3.2).
-    fn read_list(&mut self, task: &Task) {
+    pub(super) fn read_list(&mut self, task: &Task) {
         let memory = &mut self.sink.memory;
         let mut read = ListRead::default();
         for attempt in 1..=ATTEMPTS {

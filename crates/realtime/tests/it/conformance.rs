@@ -148,3 +148,18 @@ fn the_table_of_rules_on_engines_with_threads() {
         engines: vec![0, 1],
     });
 }
+
+#[test]
+fn the_table_of_rules_under_an_adversary() {
+    for seed in 0..3 {
+        let chaos = format!("{seed}:delay+record+lines+retry");
+        conforms(RealTime {
+            name: "real time, with an adversary",
+            options: Options {
+                chaos: Some(chaos.parse().expect("kinds")),
+                ..Options::default()
+            },
+            engines: vec![0, 1],
+        });
+    }
+}

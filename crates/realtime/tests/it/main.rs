@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
 
+mod chaos;
 mod commands;
 mod common;
 mod conformance;

@@ -1,0 +1,215 @@
+//! What an adversary does with the descriptors that engines have begun.
+
+use std::time::{Duration, Instant};
+
+use dray_device::{Access, Action, DescriptorResult, Work, WorkId, WorkQueueMode};
+use dray_ring::Gate;
+use dray_spec::Opcode;
+
+use super::Dispatcher;
+use crate::SharedMemory;
+use crate::chaos::Piece;
+use crate::scheduler::{Parked, Scheduler, Step};
+use crate::worker::{Order, Report, execute, execute_chaotically};
+
+impl<M: SharedMemory> Dispatcher<M> {
+    /// An engine has begun something: it goes on when the adversary has it.
+    #[cold]
+    pub(super) fn park(&mut self, index: usize, work: Work, batch: Option<WorkId>) {
+        let wq = self.function.device().queue_of(work.id).map(|q| q.id);
+        let Some(task) = self.function.start(&work) else {
+            return;
+        };
+        let (Some(scheduler), Some(wq)) = (&mut self.scheduler, wq) else {
+            return;
+        };
+        let in_order = self.function.device().engines_of(wq).len() == 1;
+        let plan = scheduler.add(&task, index, wq, batch, in_order);
+        let engine = &mut self.engines[index];
+        engine.outstanding += 1;
+        engine.listing = matches!(task.action, Action::ReadList { .. });
+        if !plan.retry.is_zero() && batch.is_none() {
+            self.refuse_for(wq, plan.retry);
+        }
+    }
+
+    /// Whether an engine begins nothing before the members of a batch have ended: with one engine, batches are executed
+    /// in order (spec 3.9).
+    #[inline]
+    pub(super) fn keeps_order(&self, index: usize) -> bool {
+        let Some(scheduler) = &self.scheduler else {
+            return false;
+        };
+        let id = self.engines[index].id;
+        let groups = self.function.config().groups.iter();
+        let mut own = groups.filter(|group| group.engines.contains(&id));
+        let alone = own.any(|group| group.engines.len() == 1);
+        alone && scheduler.has_members(index)
+    }
+
+    /// A shared queue answers retry for a while: others have filled it.
+    fn refuse_for(&mut self, wq: u16, time: Duration) {
+        let queue = self.function.queue(wq);
+        let Some(queue) = queue.filter(|queue| queue.mode == WorkQueueMode::Shared) else {
+            return;
+        };
+        let gate = Gate {
+            dedicated: false,
+            size: queue.size,
+            threshold: 0,
+        };
+        self.sources[usize::from(wq)].reader.ring().open(gate);
+        let until = Instant::now() + time;
+        let later = self.retry_until.map_or(until, |other| other.max(until));
+        self.retry_until = Some(later);
+    }
+
+    /// Takes the adversary's next step, if it is time.
+    #[cold]
+    pub(super) fn take_step(&mut self) -> bool {
+        let at_once = self.shared.is_stopping();
+        if self
+            .retry_until
+            .is_some_and(|until| until <= Instant::now())
+        {
+            self.retry_until = None;
+            self.arrange();
+        }
+        let next = self.scheduler.as_mut().and_then(|s| s.next(at_once));
+        let Some(mut parked) = next else {
+            if self.scheduler.as_ref().is_some_and(Scheduler::is_idle) {
+                self.sink.deliver_late();
+            }
+            return false;
+        };
+        match std::mem::replace(&mut parked.step, Step::Execute) {
+            Step::List => self.begin_list(&parked),
+            Step::Execute => self.execute_parked(parked),
+            Step::End { outcome, rest } => {
+                let outcome = self.finish(&parked, outcome, rest);
+                self.end(&parked, &outcome);
+            }
+        }
+        true
+    }
+
+    fn tell_parked(&mut self, parked: &Parked) {
+        if self.sink.steps {
+            let engine = self.engines[parked.engine].id;
+            let (id, batch) = (parked.task.id, parked.batch);
+            self.sink.tell_start(id, engine, batch, &mut self.function);
+        }
+    }
+
+    fn begin_list(&mut self, parked: &Parked) {
+        self.tell_parked(parked);
+        let engine = &mut self.engines[parked.engine];
+        engine.outstanding -= 1;
+        engine.listing = false;
+        engine.batch = Some(parked.task.id);
+        self.read_list(&parked.task);
+        self.apply_effects();
+    }
+
+    fn execute_parked(&mut self, parked: Parked) {
+        self.tell_parked(&parked);
+        let (task, plan) = (parked.task, parked.plan);
+        let is_execution = matches!(task.action, Action::Execute(_));
+        let waits = is_execution && self.sink.memory.may_wait(task.blocks());
+        let worker = self.engines[parked.engine].worker.as_mut();
+        if let Some(worker) = worker.filter(|_| waits) {
+            let plan = Some(plan);
+            worker.order(Order { task, plan });
+            if let Some(scheduler) = &mut self.scheduler {
+                scheduler.send_away(parked);
+            }
+            return;
+        }
+        let tear = !plan.record.is_zero() && !is_overlapping(&parked);
+        let (outcome, rest) = execute_chaotically(
+            &task,
+            &plan,
+            tear,
+            &mut self.sink.memory,
+            &self.shared,
+            &self.name,
+        );
+        self.executed(parked, outcome, rest);
+    }
+
+    /// An engine's thread has executed a descriptor.
+    #[cold]
+    pub(super) fn come_back(&mut self, report: Report) {
+        let back = self.scheduler.as_mut().and_then(|s| s.come_back(report.id));
+        if let Some(parked) = back {
+            self.executed(parked, report.outcome, Vec::new());
+        }
+    }
+
+    fn executed(&mut self, parked: Parked, outcome: DescriptorResult, rest: Vec<Piece>) {
+        let Some(scheduler) = &mut self.scheduler else {
+            return;
+        };
+        if let Some(parked) = scheduler.executed(parked, outcome, rest) {
+            self.end(&parked, &outcome);
+        }
+    }
+
+    /// Writes what a descriptor has left. Where that cannot be written any more, it is executed again, and ends as it does.
+    fn finish(
+        &mut self,
+        parked: &Parked,
+        outcome: DescriptorResult,
+        rest: Vec<Piece>,
+    ) -> DescriptorResult {
+        let Action::Execute(opcode) = parked.task.action else {
+            return outcome;
+        };
+        if rest.is_empty() {
+            return outcome;
+        }
+        let memory = &mut self.sink.memory;
+        memory.enter(parked.task.operand_view(opcode));
+        let is_there = rest.iter().all(|piece| {
+            let len = piece.bytes.len() as u64;
+            memory.accessible(piece.address, len, Access::Write) == len
+        });
+        if is_there {
+            for piece in &rest {
+                memory.write(piece.address, &piece.bytes);
+            }
+        }
+        if memory.settle() && is_there {
+            return outcome;
+        }
+        execute(&parked.task, memory, &self.shared, &self.name)
+    }
+
+    fn end(&mut self, parked: &Parked, outcome: &DescriptorResult) {
+        self.engines[parked.engine].outstanding -= 1;
+        self.function
+            .done(parked.task.id, outcome, &mut self.effects);
+        self.apply_effects();
+    }
+
+    /// How long it may sleep.
+    pub(super) fn step_limit(&self, limit: Option<Duration>) -> Option<Duration> {
+        let next = self.scheduler.as_ref().and_then(|s| s.until_next());
+        let until = |until: Instant| until.saturating_duration_since(Instant::now());
+        let all = [limit, next, self.retry_until.map(until)];
+        all.into_iter().flatten().min()
+    }
+
+    /// Whether it is time for the adversary.
+    #[inline]
+    pub(super) fn is_step_due(&self) -> bool {
+        self.scheduler.is_some() && self.step_limit(None).is_some_and(|left| left.is_zero())
+    }
+}
+
+/// Whether it must not be executed twice, for it writes over what it has read.
+fn is_overlapping(parked: &Parked) -> bool {
+    let d = &parked.task.descriptor;
+    let apart = d.address1.abs_diff(d.address2) >= d.size.into();
+    d.opcode() == Ok(Opcode::Memmove) && !apart
+}
