@@ -72,6 +72,11 @@ impl Bar {
         }
     }
 
+    /// Prints something meanwhile.
+    pub(crate) fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
+        self.bar.suspend(print)
+    }
+
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }

@@ -21,7 +21,7 @@ use rustix::fs::OFlags;
 pub use input::{read_bytes, read_text};
 pub use output::Output;
 pub use shown::shown;
-pub use words::{counted, rough};
+pub use words::{counted, quoted, rough};
 
 /// A place that could not be written.
 #[derive(Debug, thiserror::Error)]

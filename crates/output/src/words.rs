@@ -1,4 +1,4 @@
-//! Numbers in sentences.
+//! Numbers in sentences, and words of commands.
 
 use std::time::Duration;
 
@@ -20,6 +20,15 @@ pub fn rough(time: Duration) -> String {
     }
 }
 
+/// A word of a command as a shell takes it.
+pub fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:+@=%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,5 +46,12 @@ mod tests {
             [of(20), of(90_000), of(90_001), of(5_400_001)],
             ["1 s", "90 s", "2 min", "2 h"]
         );
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_read_them_otherwise() {
+        let words = ["", "7:delay+fault@0-3", "a b", "it's", "$HOME"].map(quoted);
+        let expected = ["''", "7:delay+fault@0-3", "'a b'", r"'it'\''s'", "'$HOME'"];
+        assert_eq!(words, expected);
     }
 }

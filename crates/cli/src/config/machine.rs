@@ -11,6 +11,7 @@ use dray_config::{
 };
 use dray_idxd::driver::{Driver, Options, Part, Personality};
 use dray_idxd::{DeviceProfile, Profile, known_capabilities};
+use dray_output::quoted;
 
 use crate::complain::Usage;
 
@@ -160,15 +161,6 @@ fn done(plan: &Plan) -> Vec<String> {
         line("enabled", "bind", "wq", queues),
     ];
     lines.into_iter().flatten().collect()
-}
-
-/// A value as a shell takes it.
-fn quoted(value: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.,/:".contains(c);
-    match !value.is_empty() && value.chars().all(plain) {
-        true => value.to_owned(),
-        false => format!("'{}'", value.replace('\'', "'\\''")),
-    }
 }
 
 /// Where the journals of live trees are.
