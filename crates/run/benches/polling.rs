@@ -121,6 +121,7 @@ fn session(threads: &str) -> Answer<()> {
         redirect: false,
         supervise: Supervise::Never,
         recording: Recording::default(),
+        chaos: None,
         injected_panic: None,
     })?;
     ended.ending.pass_on()

@@ -166,7 +166,8 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let panics = Panics::watch()?;
     let countdowns = Countdowns::to(session.injected_panic);
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
-    let machine = SessionDevices::start(driver, &memory, &mut recorder, &countdowns.dispatcher)?;
+    let countdown = &countdowns.dispatcher;
+    let machine = SessionDevices::start(driver, &memory, &mut recorder, countdown, session.chaos)?;
     let machine = Arc::new(machine.with_iax(session).with_char_links());
     let rules = Rules {
         require: session.require,

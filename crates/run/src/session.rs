@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
+use dray_realtime::Chaos;
 use dray_remote::Presence;
 
 use crate::{InjectedPanic, Recording, Supervise};
@@ -33,6 +34,8 @@ pub struct Session {
     pub supervise: Supervise,
     /// What is kept of the descriptors.
     pub recording: Recording,
+    /// An adversary chooses what devices do among what the specification allows.
+    pub chaos: Option<Chaos>,
     /// A thread of the launcher panics, to test what follows.
     pub injected_panic: Option<InjectedPanic>,
 }
