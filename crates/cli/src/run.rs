@@ -1,5 +1,6 @@
 //! `dray run` and `dray shell`.
 
+mod chaos;
 mod client;
 mod cpuid;
 
@@ -7,6 +8,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use chaos::Seeds;
 use clap::ValueEnum;
 use client::Client;
 use dray_idxd::Profile;
@@ -23,6 +25,7 @@ Examples:
   dray run --profile dsa.conf --personality 5.18 -- sh script.sh
   dray run --for dpdk --require work -- dpdk-test ...
   dray run --profile 4e1w-s --stats --trace run.json -- ./program
+  dray run --profile 4e1w-s --chaos 1..100 -- timeout 10 ./program
   dray shell --profile 1e1w-d                      a shell that sees it
 
 The command and its children find /sys/bus/dsa and /dev/dsa; no other process
@@ -113,6 +116,23 @@ struct SessionArgs {
     /// session ends with code 1 if there is one.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "say")]
     sanitize: Option<Sanitize>,
+    /// Have an adversary choose what the devices do, among what the specification allows: SEED[..SEED][:KINDS][@FIRST-LAST].
+    ///
+    /// Descriptors are executed late and in any order that one engine, fences and drains leave open (delay), records
+    /// come long after data (record), the lines of a destination are written in any order (lines), a descriptor that does not
+    /// block on faults has a page fault at any page (fault), shared queues answer retry with room (retry). These
+    /// five are the profile `legal`, the default. `errors` adds hardware errors and page requests that are refused (error),
+    /// `broken-hardware` interrupts that are lost, late or sent twice (interrupt). KINDS is a profile or kinds with +.
+    /// @FIRST-LAST disturbs these submissions of each queue and process alone, counted from 0.
+    ///
+    /// The same seed and submissions meet the same choices. A program whose threads submit to one queue, or that reacts
+    /// to completions later than 0.1 ms, may submit in another order.
+    ///
+    /// With 1..1000 the command runs once for each seed, without input. Seeds with which it ends with an error are printed with
+    /// their command lines, and the choices of the first eight are reduced to those that matter. A command that may hang needs
+    /// timeout(1). The exit code is 1 if there is such a seed.
+    #[arg(long, value_name = "SEEDS")]
+    chaos: Option<Seeds>,
     /// Write each descriptor to a file: FILE.json for Perfetto, FILE.csv.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -192,6 +212,12 @@ pub(crate) fn shell(args: &ShellArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let chaos = match &machine.chaos {
+        Some(seeds) if seeds.are_many() => {
+            return chaos::try_all(seeds, command.len(), machine.trace.is_some());
+        }
+        seeds => seeds.as_ref().map(Seeds::first),
+    };
     let profile = client::profile(
         machine.profile.as_deref(),
         machine.client,
@@ -235,6 +261,7 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
             trace: machine.trace.clone(),
             sanitize: machine.sanitize.is_some(),
         },
+        chaos,
         injected_panic: machine.inject_panic,
     };
     let mut ended = dray_run::run(&session)?;

@@ -9,6 +9,7 @@ mod bench;
 mod bench_cpp;
 mod bench_peer;
 mod build;
+mod chaos;
 mod check;
 mod common;
 mod compare;

@@ -1,0 +1,111 @@
+//! The adversary of `dray run`: a program that is wrong fails with seeds, which are reduced to what matters; its right
+//! twin does not.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+fn program(directory: &TempDir) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/races/fault.c");
+    let program = directory.path().join("fault");
+    let built = Command::new("cc")
+        .args(["-O1", "-Wall", "-Wno-psabi", "-o"])
+        .args([&program, &source])
+        .status();
+    assert!(built.expect("a compiler").success());
+    program
+}
+
+fn dray(arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("dray"));
+    command.arg("run").args(["--profile", "1e1w-d"]);
+    command.args(arguments);
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    dray(arguments).output().expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_seed_that_fails_is_reduced_to_the_choices_that_matter() {
+    let directory = TempDir::new().expect("a directory");
+    let program = program(&directory);
+    let program = program.to_str().expect("text");
+    let all = run(&["--chaos", "1..6", "--", program, "wrong"]);
+    assert_eq!(all.status.code(), Some(1), "{all:?}");
+    let lines = text(&all.stdout);
+    let mut tried = 0;
+    for line in lines.lines() {
+        let (own, _) = line.split_once(" -- ").expect("the command");
+        let chaos = own.rsplit(' ').next().expect("the choices");
+        let (kinds, window) = chaos.split_once('@').expect("submissions");
+        assert!(kinds.ends_with(":fault"), "{line}");
+        let (first, last) = window.split_once('-').expect("a range");
+        assert_eq!(first, last, "{line}");
+        // And it fails so, and not without that submission.
+        let again = run(&["--chaos", chaos, "--", program, "wrong"]);
+        assert_eq!(again.status.code(), Some(1), "{line}");
+        let next = first.parse::<u64>().expect("a number") + 1;
+        let other = format!("{kinds}@{next}-{next}");
+        let other = run(&["--chaos", &other, "--", program, "right"]);
+        assert!(other.status.success(), "{line}");
+        tried += 1;
+    }
+    assert!(tried > 0, "{all:?}");
+    let right = run(&["--chaos", "1..6", "--", program, "right"]);
+    assert!(
+        right.status.success() && right.stdout.is_empty(),
+        "{right:?}"
+    );
+    assert!(text(&right.stderr).contains("0 of 6 seeds failed"));
+}
+
+#[test]
+fn what_fails_anyway_and_what_is_no_seed_are_errors() {
+    let fails = run(&["--chaos", "1..3", "--", "sh", "-c", "echo told; exit 7"]);
+    let said = text(&fails.stderr);
+    assert_eq!(fails.status.code(), Some(1));
+    assert!(said.contains("without an adversary too: exit code 7") && said.contains("  told"));
+    for (arguments, part) in [
+        (&["--chaos", "3..1"][..], "3..1 has no seed"),
+        (&["--chaos", "1:dealy"], "\"dealy\" is no kind"),
+        (
+            &["--chaos", "1..2", "--trace", "x.json"],
+            "--trace has one file",
+        ),
+    ] {
+        let output = run(&[arguments, &["--", "true"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains(part), "{output:?}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_all_of_it() {
+    let mut command = dray(&["--chaos", "1..100000", "--", "sleep", "600"]);
+    let null = Stdio::null;
+    let child = command.stdout(null()).stderr(null()).spawn();
+    let mut child = child.expect("it starts");
+    // A session is running, or about to.
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let since = Instant::now();
+    while std::fs::read_to_string(&children)
+        .expect("it lives")
+        .is_empty()
+    {
+        assert!(since.elapsed() < Duration::from_secs(60), "no session");
+        std::thread::yield_now();
+    }
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-INT", &pid]).status();
+    assert!(sent.expect("kill(1)").success());
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(130));
+}
