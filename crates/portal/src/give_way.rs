@@ -19,6 +19,8 @@ use crate::submit::Words;
 const LONGEST: u64 = 600_000_000;
 /// One sleep at most. The device rings when it has written a record, unless it has been killed.
 const SLEEP: Duration = Duration::from_millis(10);
+/// How long who submits leaves the device to look at its memory, where that is wanted.
+const LOOK: Duration = Duration::from_micros(100);
 /// A full queue is tried again after so long at most.
 const FULL: Duration = Duration::from_millis(1);
 /// With fewer descriptors in the queue a thread that submits alone goes on: if it waits for each, the device, which
@@ -33,7 +35,11 @@ const REQUESTED: u64 = 1 << 35;
 /// with few descriptors in the queue where this thread submits `alone`.
 #[cold]
 pub(crate) fn until_ended(portal: &RemotePortal, words: &Words, alone: bool) {
+    if !is_quiet() && portal.is_watched() {
+        portal.await_completion(|| false, LOOK);
+    }
     if is_quiet()
+        || !portal.lacks_processor()
         || alone && portal.occupancy() < MANY
         || words[0] & ADDRESSED == 0
         || words[0] & REQUESTED == 0
@@ -100,6 +106,8 @@ mod tests {
             limited: false,
         };
         let portal = attachment.portal(portal).expect("the queue");
+        // Its dispatcher waits for a processor.
+        region.doorbell().set_delayed(1, true);
         for _ in 0..occupancy {
             portal.write_posted(&Descriptor::noop());
         }

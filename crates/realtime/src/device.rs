@@ -92,6 +92,9 @@ impl RealtimeDevice {
             entries: hardware.wq_cap.total_entries().max(1),
         };
         let shared = Arc::new(Shared::new(layout, options.shared)?);
+        if options.hold {
+            shared.region.doorbell().watch();
+        }
         let all = u16::from(hardware.engine_cap.engines());
         let engines = engines(all, threads, &memory, &options, &shared)?;
         let name = "dray-dispatcher";

@@ -152,11 +152,21 @@ impl RemotePortal {
         answer(&self.ring, &self.region, offer, kind)
     }
 
-    /// Whether the device waits for a processor: who is about to wait for a descriptor does well to
-    /// [sleep](Self::await_completion).
+    /// Whether there is a reason to [sleep](Self::await_completion) after a submission: the device
+    /// [waits for a processor](Self::lacks_processor), or submitters [are watched](Self::is_watched).
     #[inline]
     pub fn is_delayed(&self) -> bool {
         self.region.doorbell().is_delayed()
+    }
+
+    /// Whether the device waits for a processor: who is about to wait for a descriptor does well to sleep.
+    pub fn lacks_processor(&self) -> bool {
+        self.region.doorbell().lacks_processor()
+    }
+
+    /// Whether who submits gives the device a moment to look at its memory.
+    pub fn is_watched(&self) -> bool {
+        self.region.doorbell().is_watched()
     }
 
     /// Entries of the queue that are occupied.

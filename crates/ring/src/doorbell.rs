@@ -10,6 +10,8 @@ use std::time::Duration;
 use crate::completion_bell::CompletionBell;
 use crate::sync::{AtomicU32, Futex, Ordering, fence};
 
+/// Who submits is to wait a moment, so that the owner sees what it has submitted before it goes on.
+const WATCHED: u32 = 1 << 31;
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
@@ -18,7 +20,7 @@ const ASLEEP: u32 = 1;
 #[repr(C, align(128))]
 pub struct Doorbell {
     state: Futex,
-    /// A bit for each thread of the device that waits for a processor much of its time. Beside the
+    /// A bit for each thread of the device that waits for a processor much of its time, and [`WATCHED`]. Beside the
     /// state, for who rings reads that line anyway.
     delayed: AtomicU32,
     /// Not 0: the owner looks by itself, at short intervals, and who rings makes no system call.
@@ -41,13 +43,29 @@ impl Doorbell {
         }
     }
 
-    /// Whether a thread of the device waits for a processor, as far as they have said.
+    /// Whether who submits has to wait: a thread of the device waits for a processor, as far as they have said, or
+    /// submitters are watched.
     #[inline]
     pub fn is_delayed(&self) -> bool {
         self.delayed.load(Ordering::Relaxed) != 0
     }
 
-    /// Says it of the thread with this bit.
+    /// Whether it is a thread of the device that waits.
+    pub fn lacks_processor(&self) -> bool {
+        self.delayed.load(Ordering::Relaxed) & !WATCHED != 0
+    }
+
+    /// Whether submitters are watched.
+    pub fn is_watched(&self) -> bool {
+        self.delayed.load(Ordering::Relaxed) & WATCHED != 0
+    }
+
+    /// From now on who submits waits a moment, so that the owner sees the memory as it was submitted.
+    pub fn watch(&self) {
+        self.delayed.fetch_or(WATCHED, Ordering::Relaxed);
+    }
+
+    /// Says it of the thread with this bit, one of the lower 31.
     pub fn set_delayed(&self, bit: u32, delayed: bool) {
         match delayed {
             true => self.delayed.fetch_or(bit, Ordering::Relaxed),

@@ -143,6 +143,20 @@ fn threads_of_the_device_say_that_they_are_delayed_bit_by_bit() {
 }
 
 #[test]
+fn submitters_that_are_watched_wait_though_no_thread_is_delayed() {
+    let (region, file) = SharedRegion::shared(LAYOUT).expect("shared memory");
+    let attachment = Attachment::new(file.fd(), file.layout(), 1).expect("the region");
+    let portal = portal(&attachment, 0, false);
+    assert!(!portal.is_watched());
+    region.doorbell().watch();
+    assert!(portal.is_delayed() && portal.is_watched() && !portal.lacks_processor());
+    region.doorbell().set_delayed(1, true);
+    assert!(portal.lacks_processor());
+    region.doorbell().set_delayed(1, false);
+    assert!(portal.is_watched() && !portal.lacks_processor());
+}
+
+#[test]
 fn a_file_of_another_size_or_without_seals_is_refused() {
     let (_, file) = SharedRegion::shared(LAYOUT).expect("shared memory");
     let more = RegionLayout {
