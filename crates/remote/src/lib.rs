@@ -9,6 +9,7 @@
 //! protect and exit at any moment, which is a page fault at worst.
 
 mod error;
+mod look;
 mod maps;
 mod memory;
 mod pagemap;
@@ -19,5 +20,6 @@ mod transfer;
 mod windows;
 
 pub use error::SpaceError;
+pub use look::PageState;
 pub use memory::{Presence, RemoteMemory};
 pub use spaces::Spaces;

@@ -8,6 +8,9 @@ pub(crate) const PAGE: u64 = 4096;
 /// Bit 63: in memory (Documentation/admin-guide/mm/pagemap.rst). A page that has been swapped out, or
 /// never touched, has it not, and a device that looks it up has a page fault.
 const PRESENT: u64 = 1 << 63;
+/// Bit 62: in swap, or being moved. Bit 61: of a file, or shared.
+const SWAPPED: u64 = 1 << 62;
+const OF_FILE: u64 = 1 << 61;
 /// Entries at a time.
 const ENTRIES: usize = 512;
 
@@ -19,7 +22,41 @@ const ENTRIES: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Pagemap(File);
 
+/// A page, as the kernel shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry(u64);
+
+impl Entry {
+    pub(crate) fn is_present(self) -> bool {
+        self.0 & PRESENT != 0
+    }
+
+    pub(crate) fn is_swapped(self) -> bool {
+        self.0 & SWAPPED != 0
+    }
+
+    pub(crate) fn is_private(self) -> bool {
+        self.0 & OF_FILE == 0
+    }
+}
+
 impl Pagemap {
+    /// Pages from `page` on; fewer than `count` where the address space ends.
+    pub(crate) fn entries(&self, page: u64, count: usize) -> Vec<Entry> {
+        let mut bytes = vec![0; count * 8];
+        let mut read = 0;
+        while read < bytes.len() {
+            match self.read(page + read as u64 / 8, &mut bytes[read..]) {
+                Ok(more) if more >= 8 => read += more / 8 * 8,
+                _ => break,
+            }
+        }
+        let entries = bytes[..read].as_chunks().0.iter();
+        entries
+            .map(|entry| Entry(u64::from_ne_bytes(*entry)))
+            .collect()
+    }
+
     pub(crate) fn new(file: File) -> Pagemap {
         Pagemap(file)
     }
