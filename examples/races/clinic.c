@@ -7,6 +7,7 @@
  *
  * Try `dray run --sanitize -- ./clinic copy-of-copy wrong`. Exit codes: 0 done, 2 usage, 3 no work queue.
  */
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -307,6 +308,179 @@ static void overrun(int right)
 	usleep(200000);
 }
 
+/* In flight for a while: what is done meanwhile must not touch it. */
+static void during(int right, struct descriptor d, void (*act)(void))
+{
+	submit(d);
+	if (right)
+		wait_for((struct record *)(uintptr_t)d.record);
+	act();
+	wait_for((struct record *)(uintptr_t)d.record);
+}
+
+static void write_source(void)
+{
+	a[100] = 9;
+}
+
+static void source_written(int right)
+{
+	during(right, make(MOVE, a, b, SIZE, &records[0]), write_source);
+}
+
+/* The neighbours of a source and of a destination are not in flight. */
+static void write_neighbours(void)
+{
+	a[SIZE + 10] = b[SIZE + 10] = 9;
+	a[9] = b[9] = 9;
+}
+
+static void source_written_at_its_edge(int right)
+{
+	int first = right ? 10 : 9;
+
+	during(0, make(MOVE, a + first, b + first, SIZE + 10 - first, &records[0]), write_neighbours);
+}
+
+static struct descriptor members[2];
+
+static struct descriptor batch_of_two(void)
+{
+	members[0] = make(MOVE, a, b, SIZE, &records[0]);
+	members[1] = make(MOVE, a, c, SIZE, &records[1]);
+	return make(BATCH, members, NULL, 2, &records[2]);
+}
+
+static void write_list(void)
+{
+	members[1].size = 64;
+}
+
+static void list_written(int right)
+{
+	during(right, batch_of_two(), write_list);
+}
+
+static void source_of_a_member_written(int right)
+{
+	during(right, batch_of_two(), write_source);
+}
+
+static char *chunk;
+
+static void free_chunk(void)
+{
+	free(chunk);
+}
+
+/* free(3) keeps its list in what is free. */
+static void source_freed(int right)
+{
+	chunk = memset(malloc(256), 1, 256);
+	during(right, make(MOVE, chunk, b, 256, &records[0]), free_chunk);
+}
+
+static void write_destination(void)
+{
+	memset(b, 9, SIZE);
+}
+
+static void destination_written(int right)
+{
+	during(right, make(MOVE, a, b, SIZE, &records[0]), write_destination);
+}
+
+static void destination_of_fill_written(int right)
+{
+	during(right, make(FILL, (void *)5, b, SIZE, &records[0]), write_destination);
+}
+
+static void second_destination_written(int right)
+{
+	static char pages[4 * SIZE] __attribute__((aligned(SIZE)));
+	struct descriptor d = make(DUALCAST, a, pages + (uintptr_t)b % SIZE, SIZE, &records[0]);
+
+	memset(pages, 1, sizeof(pages));
+	d.more[0] = (uintptr_t)b;
+	during(right, d, write_destination);
+}
+
+static void destination_of_a_member_written(int right)
+{
+	during(right, batch_of_two(), write_destination);
+}
+
+static void destination_freed(int right)
+{
+	chunk = memset(malloc(256), 1, 256);
+	during(right, make(MOVE, a, chunk, 256, &records[0]), free_chunk);
+}
+
+static char *mapping;
+
+static char *mapped(void)
+{
+	mapping = mmap(NULL, 4 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return memset(mapping, 1, 4 * SIZE);
+}
+
+static void unmap(void)
+{
+	munmap(mapping, 4 * SIZE);
+}
+
+static void source_unmapped(int right)
+{
+	during(right, make(MOVE, mapped(), b, SIZE, &records[0]), unmap);
+}
+
+static void destination_unmapped(int right)
+{
+	during(right, make(MOVE, a, mapped(), SIZE, &records[0]), unmap);
+}
+
+static void give_back(void)
+{
+	madvise(mapping, 4 * SIZE, MADV_DONTNEED);
+}
+
+static void source_given_back(int right)
+{
+	during(right, make(MOVE, mapped(), b, SIZE, &records[0]), give_back);
+}
+
+static void compared_given_back(int right)
+{
+	during(right, make(COMPARE, a, mapped(), SIZE, &records[0]), give_back);
+}
+
+static void move_mapping(void)
+{
+	mremap(mapping, 4 * SIZE, 16 * SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, mapping + (1 << 20));
+}
+
+static void destination_moved(int right)
+{
+	during(right, make(MOVE, a, mapped(), SIZE, &records[0]), move_mapping);
+}
+
+static void map_again(void)
+{
+	mmap(mapping, 4 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+static void destination_mapped_again(int right)
+{
+	during(right, make(MOVE, a, mapped(), SIZE, &records[0]), map_again);
+}
+
+/* Larger than what malloc(3) keeps: free(3) unmaps it. */
+static void large_chunk_freed(int right)
+{
+	chunk = memset(malloc(1 << 20), 1, 1 << 20);
+	during(right, make(MOVE, a, chunk, SIZE, &records[0]), free_chunk);
+}
+
 static const struct {
 	const char *name, *class;
 	void (*run)(int right);
@@ -335,6 +509,23 @@ static const struct {
 	{ "exec-early", "close", exec_early },
 	{ "killed-early", "close", killed_early },
 	{ "overrun", "lost", overrun },
+	{ "source-written", "source", source_written },
+	{ "source-written-at-its-edge", "source", source_written_at_its_edge },
+	{ "list-written", "source", list_written },
+	{ "source-of-a-member-written", "source", source_of_a_member_written },
+	{ "source-freed", "source", source_freed },
+	{ "destination-written", "destination", destination_written },
+	{ "destination-of-fill-written", "destination", destination_of_fill_written },
+	{ "second-destination-written", "destination", second_destination_written },
+	{ "destination-of-a-member-written", "destination", destination_of_a_member_written },
+	{ "destination-freed", "destination", destination_freed },
+	{ "source-unmapped", "lifetime", source_unmapped },
+	{ "destination-unmapped", "lifetime", destination_unmapped },
+	{ "source-given-back", "lifetime", source_given_back },
+	{ "compared-given-back", "lifetime", compared_given_back },
+	{ "destination-moved", "lifetime", destination_moved },
+	{ "destination-mapped-again", "lifetime", destination_mapped_again },
+	{ "large-chunk-freed", "lifetime", large_chunk_freed },
 };
 
 int main(int argc, char **argv)

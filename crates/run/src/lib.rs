@@ -57,7 +57,7 @@ pub use openers::Unreached;
 pub use parts::{notes, parts};
 pub use probe::can_be_private;
 pub use recorder::Recording;
-pub use sanitize::{Class, Findings};
+pub use sanitize::{Class, Finding, Findings};
 pub use session::{Require, Session};
 pub use stats::{Queue, Stats, Tally};
 pub use supervise::{Supervise, can_fault_cpuid};

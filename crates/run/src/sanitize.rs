@@ -4,10 +4,13 @@
 //! cannot have seen its completion, so that what touches the same bytes then is ordered by nothing but a fence.
 
 mod accesses;
+mod events;
 mod finding;
 mod flight;
 mod pace;
 mod resume;
+mod watch;
+mod watches;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -24,10 +27,11 @@ use crate::RunError;
 use crate::error::system;
 use crate::processes::Pid;
 use accesses::Accesses;
-pub use finding::Class;
-use finding::Finding;
-use flight::{Flight, flight, race};
+pub use finding::{Class, Finding};
+use flight::{Flight, race};
 use resume::{Follow, Partial};
+use watch::Change;
+use watches::Watches;
 
 /// Findings of a class and a process that are said; more are counted.
 const SAID: u64 = 20;
@@ -43,6 +47,10 @@ pub struct Findings {
     pub counts: BTreeMap<Class, u64>,
     /// Descriptors that were looked at.
     pub descriptors: u64,
+    /// Time that the looks at their memory have taken.
+    pub looks: Duration,
+    /// Those that were said: at most 20 of a class and a process.
+    pub said: Vec<Finding>,
 }
 
 impl Findings {
@@ -127,7 +135,11 @@ impl Sanitizer {
 
     pub(crate) fn end(&self) -> Findings {
         say(&self.0);
-        lock(&self.0).findings.clone()
+        let books = lock(&self.0);
+        Findings {
+            looks: books.watches.time,
+            ..books.findings.clone()
+        }
     }
 }
 
@@ -138,9 +150,10 @@ fn lock(books: &Mutex<Books>) -> MutexGuard<'_, Books> {
 /// Says what was found since the last time. Nobody may read it.
 fn say(books: &Mutex<Books>) {
     let found = std::mem::take(&mut lock(books).found);
-    for finding in found {
+    for finding in &found {
         let _ = writeln!(io::stderr(), "{finding}");
     }
+    lock(books).findings.said.extend(found);
 }
 
 /// What descriptors are called: by device and handle.
@@ -162,6 +175,7 @@ struct Books<K = Key> {
     last: HashMap<u32, Flight<K>>,
     /// Processes of what was accepted since the last pause of each device.
     submitters: HashMap<u32, BTreeSet<Pid>>,
+    watches: Watches<K>,
 }
 
 impl<K> Default for Books<K> {
@@ -176,81 +190,7 @@ impl<K> Default for Books<K> {
             spaces: None,
             last: HashMap::new(),
             submitters: HashMap::new(),
-        }
-    }
-}
-
-impl Books {
-    fn take_in(&mut self, device: u32, event: &Event, owner: impl FnOnce(u32) -> Option<Pid>) {
-        match event {
-            Event::Accepted {
-                id,
-                wq,
-                pasid,
-                descriptor,
-            } => {
-                let mut flight = flight(owner(*pasid), (device, *wq), descriptor, None);
-                self.submitters
-                    .entry(device)
-                    .or_default()
-                    .extend(flight.pid);
-                flight.pasid = *pasid;
-                // Its program has ended before the device came to it.
-                if self.is_gone(&flight) {
-                    self.given_up(&flight);
-                    flight.closed = true;
-                }
-                self.accept((device, *id), flight);
-            }
-            Event::Started {
-                id,
-                batch: Some(batch),
-                descriptor,
-                ..
-            } => {
-                let Some(of) = self.flights.get(&(device, *batch)).copied() else {
-                    return;
-                };
-                let batch = (device, *batch);
-                let member = Flight {
-                    pasid: of.pasid,
-                    ..flight(of.pid, (device, of.wq), descriptor, Some(batch))
-                };
-                self.start_member((device, *id), batch, member);
-            }
-            Event::Ended { id, record } => self.end((device, *id), record.as_ref()),
-            Event::SoftwareError {
-                status,
-                wq,
-                address,
-            } => {
-                // The queue has the number of those.
-                if *status == Status::WQ_OVERFLOW {
-                    return;
-                }
-                // The record of a program that has ended.
-                let last = self.last.get(&device).copied();
-                let last = last.filter(|last| last.accesses.record() == Some(*address));
-                let last = last.filter(|last| last.closed || self.is_gone(last));
-                if let Some(last) = last {
-                    return self.given_up(&last);
-                }
-                let detail = match *address {
-                    0 => finding::status(*status),
-                    address => format!("{}, at {address:#x}", finding::status(*status)),
-                };
-                let place =
-                    wq.map_or_else(|| format!("dsa{device}"), |wq| format!("wq{device}.{wq}"));
-                self.report(Finding {
-                    class: Class::Field,
-                    pid: None,
-                    place,
-                    descriptor: None,
-                    other: None,
-                    detail,
-                });
-            }
-            _ => {}
+            watches: Watches::default(),
         }
     }
 }
@@ -264,7 +204,31 @@ impl<K: Copy + Eq + Hash> Books<K> {
         if flight.descriptor.opcode() == Ok(Opcode::Batch) {
             self.since_fence.insert(key, Vec::new());
         }
+        if let Some(spaces) = self.spaces.as_ref().filter(|_| !flight.closed) {
+            self.watches.accept(key, &flight, spaces);
+        }
         self.flights.insert(key, flight);
+    }
+
+    fn start(&mut self, key: K) {
+        let change = self.spaces.as_ref();
+        let change = change.and_then(|spaces| self.watches.start(key, spaces));
+        if let Some(flight) = self.flights.get(&key).copied() {
+            self.changed(&flight, change);
+        }
+    }
+
+    /// A program has changed memory in flight.
+    fn changed(&mut self, flight: &Flight<K>, change: Option<Change>) {
+        let (class, detail) = match change {
+            None => return,
+            // What is gone with its program is another matter.
+            Some(_) if flight.closed || self.is_gone(flight) => return,
+            Some(Change::Source(detail)) => (Class::Source, detail),
+            Some(Change::Destination(detail)) => (Class::Destination, detail),
+            Some(Change::Lifetime(detail)) => (Class::Lifetime, detail),
+        };
+        self.finding(class, flight, None, detail);
     }
 
     fn start_member(&mut self, key: K, batch: K, member: Flight<K>) {
@@ -289,6 +253,9 @@ impl<K: Copy + Eq + Hash> Books<K> {
         }
         before.push(member);
         self.since_fence.insert(batch, before);
+        let change = self.spaces.as_ref();
+        let change = change.and_then(|s| self.watches.start_member(key, batch, &member, s));
+        self.changed(&member, change);
         self.flights.insert(key, member);
     }
 
@@ -363,9 +330,12 @@ impl<K: Copy + Eq + Hash> Books<K> {
 
     fn end(&mut self, key: K, record: Option<&CompletionRecord>) {
         self.since_fence.remove(&key);
+        let change = self.spaces.as_ref();
+        let change = change.and_then(|s| self.watches.end(key, record.is_some(), s));
         let Some(flight) = self.flights.remove(&key) else {
             return;
         };
+        self.changed(&flight, change);
         let Some(record) = record else {
             return self.given_up(&flight);
         };

@@ -84,6 +84,26 @@ impl Accesses {
         pairs.all(|(read, write)| common(read, write).is_none())
     }
 
+    /// Ranges of data that it reads.
+    pub(super) fn read(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.reads.into_iter().filter(|range| range.1 > 0)
+    }
+
+    /// Ranges of data that it writes.
+    pub(super) fn written(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.writes.into_iter().filter(|range| range.1 > 0)
+    }
+
+    pub(super) fn record_range(&self) -> Option<(u64, u64)> {
+        (self.record.1 > 0).then_some(self.record)
+    }
+
+    /// Whether it writes to a range, its record included.
+    pub(super) fn writes_to(&self, range: (u64, u64)) -> bool {
+        let mut writes = self.written().chain(self.record_range());
+        writes.any(|write| common(write, range).is_some())
+    }
+
     pub(super) fn record(&self) -> Option<u64> {
         (self.record.1 > 0).then_some(self.record.0)
     }

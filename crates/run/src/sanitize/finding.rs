@@ -5,8 +5,6 @@ use std::ops::Range;
 
 use dray_spec::{Descriptor, Opcode, Status};
 
-use crate::processes::Pid;
-
 /// A rule that programs break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
@@ -22,17 +20,26 @@ pub enum Class {
     Close,
     /// A dedicated queue was overrun.
     Lost,
+    /// A program has written to a source in flight.
+    Source,
+    /// A program has written to a destination in flight.
+    Destination,
+    /// A program has unmapped or given back memory in flight.
+    Lifetime,
 }
 
 impl Class {
     /// All of them.
-    pub const ALL: [Class; 6] = [
+    pub const ALL: [Class; 9] = [
         Class::Overlap,
         Class::Record,
         Class::Resume,
         Class::Field,
         Class::Close,
         Class::Lost,
+        Class::Source,
+        Class::Destination,
+        Class::Lifetime,
     ];
 
     /// One word.
@@ -44,11 +51,14 @@ impl Class {
             Class::Field => "field",
             Class::Close => "close",
             Class::Lost => "lost",
+            Class::Source => "source",
+            Class::Destination => "destination",
+            Class::Lifetime => "lifetime",
         }
     }
 
     /// The rule, with its place in the specification.
-    fn rule(self) -> &'static str {
+    pub fn rule(self) -> &'static str {
         match self {
             Class::Overlap => {
                 "descriptors in flight run in any order, and at once; a fence in a batch, or a completion that was seen, orders them (spec 3.9)"
@@ -66,10 +76,20 @@ impl Class {
             Class::Lost => {
                 "MOVDIR64B to a dedicated queue that is full loses the descriptor: software counts what is in flight (spec 3.4.1)"
             }
+            Class::Source => {
+                "the device may read a source at any time until the record is written (spec 3.9)"
+            }
+            Class::Destination => {
+                "the device may write a destination at any time until the record is written, in any order (spec 3.9)"
+            }
+            Class::Lifetime => {
+                "the device may access what a descriptor names until its record is written (spec 3.9, 3.15)"
+            }
         }
     }
 
-    fn fix(self) -> &'static str {
+    /// How a program keeps it.
+    pub fn fix(self) -> &'static str {
         match self {
             Class::Overlap => {
                 "wait for the first one's record, or put both into one batch with a fence"
@@ -81,6 +101,10 @@ impl Class {
                 "with result 0 go on behind the bytes that are done; with result 1 submit the first size - bytes_completed bytes"
             }
             Class::Field => "see the field",
+            Class::Source | Class::Destination => {
+                "leave the memory alone until the record is there, or until a fence, a drain or the record of the batch says so"
+            }
+            Class::Lifetime => "wait for the record before munmap, mremap, madvise or free",
             Class::Close => {
                 "wait for all records, or drain the queue, before the memory, the file or the process goes"
             }
@@ -93,14 +117,19 @@ impl Class {
 
 /// A rule that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finding {
-    pub(super) class: Class,
-    pub(super) pid: Option<Pid>,
-    pub(super) place: String,
-    pub(super) descriptor: Option<Descriptor>,
-    /// The other party.
-    pub(super) other: Option<Descriptor>,
-    pub(super) detail: String,
+pub struct Finding {
+    /// Which rule.
+    pub class: Class,
+    /// Whose descriptor it is, where that is known.
+    pub pid: Option<u32>,
+    /// Work queue or device.
+    pub place: String,
+    /// The descriptor, where there is one.
+    pub descriptor: Option<Descriptor>,
+    /// The other one of a race.
+    pub other: Option<Descriptor>,
+    /// What is wrong.
+    pub detail: String,
 }
 
 impl fmt::Display for Finding {

@@ -2,6 +2,7 @@
 
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
+use super::flight::flight;
 use super::*;
 
 /// A record of this process, whose status is 0.

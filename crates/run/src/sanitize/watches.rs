@@ -1,0 +1,153 @@
+//! What is watched, by descriptor.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::time::{Duration, Instant};
+
+use dray_remote::Spaces;
+use dray_spec::{Descriptor, Opcode};
+use zerocopy::TryFromBytes;
+
+use super::accesses::Accesses;
+use super::flight::Flight;
+use super::watch::{Change, Watch};
+
+/// Members of a batch that are watched; of larger ones these.
+const MEMBERS: usize = 64;
+/// Bytes of a descriptor.
+const DESCRIPTOR: usize = 64;
+
+/// A descriptor in flight.
+#[derive(Debug)]
+struct Watched {
+    accesses: Accesses,
+    watch: Watch,
+    /// Of a batch: those of its members that have not begun.
+    members: Vec<(Descriptor, Watch)>,
+    /// All of the members' accesses.
+    of_members: Vec<Accesses>,
+}
+
+impl Watched {
+    fn exclude(&mut self, other: &Accesses) {
+        self.watch.exclude(other);
+        for (_, watch) in &mut self.members {
+            watch.exclude(other);
+        }
+    }
+
+    fn accesses(&self) -> impl Iterator<Item = &Accesses> {
+        std::iter::once(&self.accesses).chain(&self.of_members)
+    }
+}
+
+/// All that is watched.
+#[derive(Debug)]
+pub(super) struct Watches<K> {
+    watched: HashMap<K, Watched>,
+    /// Time that the looks have taken.
+    pub(super) time: Duration,
+}
+
+impl<K> Default for Watches<K> {
+    fn default() -> Watches<K> {
+        Watches {
+            watched: HashMap::new(),
+            time: Duration::ZERO,
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Watches<K> {
+    /// A descriptor has been accepted.
+    pub(super) fn accept(&mut self, key: K, flight: &Flight<K>, spaces: &Spaces) {
+        let since = Instant::now();
+        let watch = Watch::new(spaces, flight.pasid, &flight.accesses);
+        let mut watched = Watched {
+            accesses: flight.accesses,
+            watch,
+            members: Vec::new(),
+            of_members: Vec::new(),
+        };
+        if flight.descriptor.opcode() == Ok(Opcode::Batch) {
+            watched.watch = watched.watch.of_list();
+            self.begin_members(&mut watched, flight, spaces);
+        }
+        for other in self.watched.values_mut() {
+            for accesses in other.accesses() {
+                watched.exclude(accesses);
+            }
+            for accesses in watched.accesses() {
+                other.exclude(accesses);
+            }
+        }
+        self.watched.insert(key, watched);
+        self.time += since.elapsed();
+    }
+
+    fn begin_members(&self, watched: &mut Watched, flight: &Flight<K>, spaces: &Spaces) {
+        let d = &flight.descriptor;
+        let count = (d.size as usize).min(MEMBERS);
+        let Some(list) = spaces.read(flight.pasid, d.address1, count * DESCRIPTOR) else {
+            return;
+        };
+        let members = list.chunks_exact(DESCRIPTOR);
+        let members = members.filter_map(|bytes| Descriptor::try_read_from_bytes(bytes).ok());
+        let members: Vec<Descriptor> = members.collect();
+        watched.of_members = members.iter().map(Accesses::of).collect();
+        for (index, member) in members.iter().enumerate() {
+            let mut watch = Watch::new(spaces, flight.pasid, &watched.of_members[index]);
+            // The order of members says nothing about what the program does.
+            let others = watched.of_members.iter().enumerate();
+            for (_, other) in others.filter(|(other, _)| *other != index) {
+                watch.exclude(other);
+            }
+            watched.members.push((*member, watch));
+        }
+    }
+
+    /// A descriptor is about to be executed: what has changed.
+    pub(super) fn start(&mut self, key: K, spaces: &Spaces) -> Option<Change> {
+        let since = Instant::now();
+        let watch = &mut self.watched.get_mut(&key)?.watch;
+        let change = watch.at_start(spaces);
+        if change.is_some() {
+            watch.end();
+        }
+        self.time += since.elapsed();
+        change
+    }
+
+    /// A member of a batch is about to be executed.
+    pub(super) fn start_member(
+        &mut self,
+        key: K,
+        batch: K,
+        flight: &Flight<K>,
+        spaces: &Spaces,
+    ) -> Option<Change> {
+        let members = &mut self.watched.get_mut(&batch)?.members;
+        let index = members.iter().position(|(d, _)| *d == flight.descriptor)?;
+        let (_, watch) = members.remove(index);
+        let watched = Watched {
+            accesses: flight.accesses,
+            watch,
+            members: Vec::new(),
+            of_members: Vec::new(),
+        };
+        self.watched.insert(key, watched);
+        self.start(key, spaces)
+    }
+
+    /// It has ended, and its record cannot be seen yet. `reported`: it has one.
+    pub(super) fn end(&mut self, key: K, reported: bool, spaces: &Spaces) -> Option<Change> {
+        let watched = self.watched.remove(&key)?;
+        let since = Instant::now();
+        let change = match reported {
+            true => watched.watch.at_end(spaces),
+            false => None,
+        };
+        self.time += since.elapsed();
+        change
+    }
+}
