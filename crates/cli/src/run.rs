@@ -3,6 +3,7 @@
 mod chaos;
 mod client;
 mod cpuid;
+mod findings;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,9 +15,10 @@ use client::Client;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
 use dray_run::{
-    Class, Ended, Ending, Findings, InjectedPanic, Presence, Recording, Require, RunError, Session,
-    Supervise,
+    Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError, Session, Supervise,
 };
+
+use crate::complain::Usage;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,6 +118,9 @@ struct SessionArgs {
     /// session ends with code 1 if there is one.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "say")]
     sanitize: Option<Sanitize>,
+    /// Write the findings to a file as JSON.
+    #[arg(long, value_name = "FILE", requires = "sanitize")]
+    sanitize_file: Option<PathBuf>,
     /// Have an adversary choose what the devices do, among what the specification allows: SEED[..SEED][:KINDS][@FIRST-LAST].
     ///
     /// Descriptors are executed late and in any order that one engine, fences and drains leave open (delay), records
@@ -191,22 +196,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     start(&args.machine, args.command.clone())
 }
 
-/// Sums up what was found; whether there is anything.
-fn say_findings(findings: &Findings) -> bool {
-    let classes = Class::ALL.into_iter();
-    let counts = classes.filter_map(|class| Some((class, *findings.counts.get(&class)?)));
-    let counts: Vec<String> = counts
-        .map(|(class, count)| format!("{} {count}", class.name()))
-        .collect();
-    let looked = format!("{} descriptors were looked at", findings.descriptors);
-    match counts.is_empty() {
-        true => eprintln!("dray sanitize: nothing found; {looked}"),
-        false => eprintln!("dray sanitize: found: {}; {looked}", counts.join(", ")),
-    }
-    !counts.is_empty()
-}
-
 pub(crate) fn shell(args: &ShellArgs) -> anyhow::Result<ExitCode> {
+    if args.machine.chaos.as_ref().is_some_and(Seeds::are_many) {
+        return Err(Usage::error(
+            "a shell is one session, and has one seed",
+            "dray run --chaos 1..100 -- COMMAND tries many",
+        ));
+    }
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     start(&args.machine, vec![shell])
 }
@@ -214,7 +210,12 @@ pub(crate) fn shell(args: &ShellArgs) -> anyhow::Result<ExitCode> {
 fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let chaos = match &machine.chaos {
         Some(seeds) if seeds.are_many() => {
-            return chaos::try_all(seeds, command.len(), machine.trace.is_some());
+            let file = [
+                ("--trace", machine.trace.is_some()),
+                ("--sanitize-file", machine.sanitize_file.is_some()),
+            ];
+            let file = file.into_iter().find(|(_, given)| *given);
+            return chaos::try_all(seeds, command.len(), file.map(|(name, _)| name));
         }
         seeds => seeds.as_ref().map(Seeds::first),
     };
@@ -234,6 +235,11 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
             eprintln!("note: {note}");
         }
     }
+    // Before anything runs: a file that cannot be written ends it.
+    let findings_file = match &machine.sanitize_file {
+        Some(path) => Some((findings::create(path)?, path.as_path())),
+        None => None,
+    };
     let needs_work = machine.require == Some(Requirement::Work);
     let session = Session {
         command,
@@ -281,7 +287,10 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
             ended.ending = Ending::Exited(1);
         }
     }
-    let found = ended.findings.as_ref().is_some_and(say_findings);
+    let found = ended.findings.as_ref().is_some_and(findings::say);
+    if let (Some(findings), Some((file, path))) = (&ended.findings, findings_file) {
+        findings::write(findings, file, path)?;
+    }
     if found && machine.sanitize == Some(Sanitize::Error) && ended.ending == Ending::Exited(0) {
         ended.ending = Ending::Exited(1);
     }

@@ -188,12 +188,17 @@ fn wait(mut child: Child) -> anyhow::Result<Option<ExitStatus>> {
     }
 }
 
-/// Runs the command of this process with each seed. `command`: how many of the arguments are its.
-pub(super) fn try_all(seeds: &Seeds, command: usize, traced: bool) -> anyhow::Result<ExitCode> {
-    if traced {
+/// Runs the command of this process with each seed. `command`: how many of the arguments are its. `file`: an option
+/// that names a file.
+pub(super) fn try_all(
+    seeds: &Seeds,
+    command: usize,
+    file: Option<&str>,
+) -> anyhow::Result<ExitCode> {
+    if let Some(option) = file {
         return Err(Usage::error(
-            "--trace has one file, and each seed a session of its own",
-            "trace one seed: --chaos SEED --trace FILE",
+            format!("{option} has one file, and each seed a session of its own"),
+            format!("with one seed: --chaos SEED {option} FILE"),
         ));
     }
     let again = Again::new(command)?;
@@ -255,7 +260,7 @@ fn report(again: &Again, chaos: &Chaos, run: &Run, reduce: bool) -> anyhow::Resu
         None => {
             println!("{}", again.line(chaos));
             eprintln!(
-                "note: it does not fail each time: threads of the program make the difference"
+                "note: it does not fail each time: when the program submits makes the difference"
             );
         }
     }

@@ -88,6 +88,17 @@ fn what_fails_anyway_and_what_is_no_seed_are_errors() {
 }
 
 #[test]
+fn a_shell_has_one_seed() {
+    let mut shell = Command::new(assert_cmd::cargo::cargo_bin!("dray"));
+    let output = shell
+        .args(["shell", "--chaos", "1..2"])
+        .stdin(Stdio::null());
+    let output = output.output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stderr).contains("one seed"));
+}
+
+#[test]
 fn an_interrupt_ends_all_of_it() {
     let mut command = dray(&["--chaos", "1..100000", "--", "sleep", "600"]);
     let null = Stdio::null;

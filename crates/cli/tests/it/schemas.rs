@@ -192,7 +192,9 @@ const DOCUMENTS: &[(&str, i32, To, &str)] = &[
 ];
 
 /// Schemas whose documents another test makes, with the command.
-const ELSEWHERE: [(&str, &str); 5] = [
+const ELSEWHERE: [(&str, &str); 7] = [
+    ("run-sanitize", "run"),
+    ("run-sanitize", "shell"),
     ("attest", "attest"),
     ("compare-attest", "compare"),
     ("tier-watch", "tier watch"),
