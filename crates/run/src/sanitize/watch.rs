@@ -188,16 +188,15 @@ mod tests {
         }
 
         fn set(&self, offset: usize) {
+            let byte = self.0.cast::<u8>().wrapping_add(offset);
             // SAFETY: the pages have it, and nothing borrows it.
-            unsafe { self.0.cast::<u8>().add(offset).write_volatile(7) };
+            unsafe { byte.write_volatile(7) };
         }
 
         fn give_back(&self) {
             // SAFETY: nothing borrows from the pages.
-            assert_eq!(
-                unsafe { libc::madvise(self.0, LEN, libc::MADV_DONTNEED) },
-                0
-            );
+            let result = unsafe { libc::madvise(self.0, LEN, libc::MADV_DONTNEED) };
+            assert_eq!(result, 0);
         }
 
         /// Another thread could map something where it was unmapped.
@@ -236,8 +235,11 @@ mod tests {
     fn a_write_to_an_operand_is_a_change_and_one_beside_it_is_none() {
         assert_eq!(copied(|_, _| ()), [None, None]);
         for beside in [99, 5100] {
-            let beside = |from: &Pages, to: &Pages| [from, to].map(|pages| pages.set(beside));
-            assert_eq!(copied(|from, to| drop(beside(from, to))), [None, None]);
+            let changes = copied(|from, to| {
+                from.set(beside);
+                to.set(beside);
+            });
+            assert_eq!(changes, [None, None]);
         }
         for inside in [100, 4095, 4096, 5099] {
             let [start, end] = copied(|from, _| from.set(inside));
