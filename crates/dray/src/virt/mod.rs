@@ -30,5 +30,6 @@ pub use device::{OpenError, VirtualDevice};
 pub use virtual_mover::VirtualMover;
 
 pub use dray_realtime::{
-    AllAccessible, Engines, Event, Failure, Idle, Options, Regions, StartError, Stop, Translation,
+    AllAccessible, Chaos, Engines, Event, Failure, Idle, Kind, Kinds, Options, Regions, StartError,
+    Stop, Translation,
 };

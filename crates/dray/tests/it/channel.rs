@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dray::virt::{Options, VirtualDevice};
+use dray::virt::{Chaos, Kind, Kinds, Options, VirtualDevice};
 use dray::{
     Channel, ChannelError, CpuMover, Executor, Failure, Mover, Output, WaitError, WaitPolicy,
 };
@@ -65,6 +65,25 @@ fn on_the_core_and_on_the_virtual_device() {
         let device = VirtualDevice::start(device(1, vec![queue(0, mode, 16)]), Options::default());
         let device = device.expect("a device that can be enabled");
         every_operation(device.open(0, 4).expect("a queue"), Executor::Virtual);
+    }
+}
+
+/// Whatever a device chooses of what the specification leaves open, but for page faults, which are the caller's.
+#[test]
+fn under_an_adversary() {
+    for seed in 0..16 {
+        for mode in [Dedicated, Shared] {
+            let options = Options {
+                chaos: Some(Chaos {
+                    kinds: Kinds::LEGAL.without(Kind::Fault),
+                    ..Chaos::new(seed)
+                }),
+                ..Options::default()
+            };
+            let device = VirtualDevice::start(device(4, vec![queue(0, mode, 16)]), options);
+            let device = device.expect("a device that can be enabled");
+            every_operation(device.open(0, 4).expect("a queue"), Executor::Virtual);
+        }
     }
 }
 
