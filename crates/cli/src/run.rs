@@ -15,7 +15,7 @@ use client::Client;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
 use dray_run::{
-    Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError, Session, Supervise,
+    Chaos, Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError, Session, Supervise,
 };
 
 use crate::complain::Usage;
@@ -147,6 +147,18 @@ struct SessionArgs {
     inject_panic: Option<InjectedPanic>,
 }
 
+impl SessionArgs {
+    /// An option that names a file for one session.
+    fn file_option(&self) -> Option<&'static str> {
+        let options = [
+            ("--trace", &self.trace),
+            ("--sanitize-file", &self.sanitize_file),
+        ];
+        let given = options.into_iter().find(|(_, file)| file.is_some());
+        given.map(|(name, _)| name)
+    }
+}
+
 /// Which programs are traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Supervised {
@@ -207,41 +219,15 @@ pub(crate) fn shell(args: &ShellArgs) -> anyhow::Result<ExitCode> {
     start(&args.machine, vec![shell])
 }
 
-fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let chaos = match &machine.chaos {
-        Some(seeds) if seeds.are_many() => {
-            let file = [
-                ("--trace", machine.trace.is_some()),
-                ("--sanitize-file", machine.sanitize_file.is_some()),
-            ];
-            let file = file.into_iter().find(|(_, given)| *given);
-            return chaos::try_all(seeds, command.len(), file.map(|(name, _)| name));
-        }
-        seeds => seeds.as_ref().map(Seeds::first),
-    };
-    let profile = client::profile(
-        machine.profile.as_deref(),
-        machine.client,
-        machine.queue_name.as_deref(),
-        machine.personality,
-    )?;
-    for name in profile.iter().flat_map(Profile::iaa) {
-        eprintln!(
-            "note: {name} is an IAA (analytics accelerator): it is shown, and stays disabled"
-        );
-    }
-    if let Some(profile) = &profile {
-        for note in dray_run::notes(profile, machine.personality)? {
-            eprintln!("note: {note}");
-        }
-    }
-    // Before anything runs: a file that cannot be written ends it.
-    let findings_file = match &machine.sanitize_file {
-        Some(path) => Some((findings::create(path)?, path.as_path())),
-        None => None,
-    };
+/// The session that the arguments ask for.
+fn session(
+    machine: &SessionArgs,
+    command: Vec<OsString>,
+    profile: Option<Profile>,
+    chaos: Option<Chaos>,
+) -> anyhow::Result<Session> {
     let needs_work = machine.require == Some(Requirement::Work);
-    let session = Session {
+    Ok(Session {
         command,
         personality: machine.personality,
         profile,
@@ -269,7 +255,38 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
         },
         chaos,
         injected_panic: machine.inject_panic,
+    })
+}
+
+fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let chaos = match &machine.chaos {
+        Some(seeds) if seeds.are_many() => {
+            return chaos::try_all(seeds, command.len(), machine.file_option());
+        }
+        seeds => seeds.as_ref().map(Seeds::first),
     };
+    let profile = client::profile(
+        machine.profile.as_deref(),
+        machine.client,
+        machine.queue_name.as_deref(),
+        machine.personality,
+    )?;
+    for name in profile.iter().flat_map(Profile::iaa) {
+        eprintln!(
+            "note: {name} is an IAA (analytics accelerator): it is shown, and stays disabled"
+        );
+    }
+    if let Some(profile) = &profile {
+        for note in dray_run::notes(profile, machine.personality)? {
+            eprintln!("note: {note}");
+        }
+    }
+    // Before anything runs: a file that cannot be written ends it.
+    let findings_file = match &machine.sanitize_file {
+        Some(path) => Some((findings::create(path)?, path.as_path())),
+        None => None,
+    };
+    let session = session(machine, command, profile, chaos)?;
     let mut ended = dray_run::run(&session)?;
     if let Some(stats) = ended.stats.as_ref().filter(|_| machine.stats) {
         eprintln!("\n{}", stats.to_string().trim_end());
