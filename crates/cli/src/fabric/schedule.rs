@@ -53,7 +53,7 @@ pub(crate) struct Args {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "start-all,first-come,guided"
+        default_value = "start-all,first-come,ordered,guided"
     )]
     policy: Vec<PolicyName>,
     /// What decisions rest on.
@@ -81,6 +81,8 @@ enum PolicyName {
     StartAll,
     /// In order of arrival, one at a time on each edge.
     FirstCome,
+    /// In the order in which they would end if all ran at once; paced, those behind wait.
+    Ordered,
     /// By response ratio, if the estimator keeps all promises; paced.
     Guided,
 }
@@ -90,6 +92,7 @@ impl PolicyName {
         match self {
             Self::StartAll => Policy::StartAll,
             Self::FirstCome => Policy::FirstCome,
+            Self::Ordered => Policy::Ordered,
             Self::Guided => Policy::Guided { share },
         }
     }

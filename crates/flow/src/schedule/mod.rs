@@ -2,6 +2,7 @@
 
 mod job;
 mod metrics;
+mod order;
 mod policy;
 mod run;
 

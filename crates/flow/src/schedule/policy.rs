@@ -6,6 +6,7 @@ use crate::flows::Flows;
 use crate::network::Network;
 
 use super::job::Job;
+use super::order::Order;
 
 /// How jobs are admitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +15,9 @@ pub enum Policy {
     StartAll,
     /// In order of arrival; a job starts when no job before it is left on any of its edges, unpaced. Those behind it wait.
     FirstCome,
+    /// In the order in which the jobs would end if all ran at once, paced: each gets what those before it leave of its path.
+    /// What waits for others goes on later.
+    Ordered,
     /// The job with the highest response ratio first ((wait + time alone) / time alone). It starts if the estimator gives it
     /// at least this share of what it reaches alone, and leaves every running job what it was promised. Running
     /// jobs are paced to their estimated rates. An estimator that gives more than the fabric carries breaks promises: its jobs
@@ -54,12 +58,13 @@ impl Policy {
         match self {
             Self::StartAll => "start-all",
             Self::FirstCome => "first-come",
+            Self::Ordered => "ordered",
             Self::Guided { .. } => "guided",
         }
     }
 
     pub(super) fn paces(&self) -> bool {
-        matches!(self, Self::Guided { .. })
+        matches!(self, Self::Guided { .. } | Self::Ordered)
     }
 
     /// Moves jobs from `waiting`, which is in order of arrival, to `running`, whose rates are then those of the
@@ -70,8 +75,10 @@ impl Policy {
         estimator: &dyn Estimator,
         waiting: &mut Vec<usize>,
         running: &mut Vec<Running>,
+        order: &mut Order,
     ) -> Result<(), FlowError> {
         match *self {
+            Self::Ordered => return order.decide(view, estimator, waiting, running),
             Self::StartAll => {
                 running.extend(waiting.drain(..).map(|job| view.start(job)));
             }
@@ -93,7 +100,7 @@ impl Policy {
 }
 
 impl View<'_, '_> {
-    fn start(&self, job: usize) -> Running {
+    pub(super) fn start(&self, job: usize) -> Running {
         Running {
             job,
             remaining: self.jobs[job].size,

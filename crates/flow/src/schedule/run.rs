@@ -9,6 +9,7 @@ use crate::network::Network;
 
 use super::job::{self, Job};
 use super::metrics::Metrics;
+use super::order::Order;
 use super::policy::{Policy, Running, View};
 
 /// A part of a job that is sent at one pace.
@@ -63,7 +64,7 @@ impl Schedule {
 }
 
 /// Part of its size at which a job is done: what rounding leaves.
-const DONE: f64 = 1e-12;
+pub(super) const DONE: f64 = 1e-12;
 
 /// Runs `jobs` under `policy`, with `estimator` as what decisions rest on and what is foreseen. The policy
 /// knows a job only from its arrival on.
@@ -81,6 +82,7 @@ pub fn schedule(
     job::check(network, jobs)?;
     let alone = alone(network, jobs, estimator)?;
     let mut course = Course::new(jobs, &alone);
+    let mut order = Order::new(jobs.len());
     while let Some(now) = course.next_event() {
         course.advance(now);
         let view = View {
@@ -90,7 +92,8 @@ pub fn schedule(
             now,
             known: &course.known,
         };
-        policy.decide(&view, estimator, &mut course.waiting, &mut course.running)?;
+        let (waiting, running) = (&mut course.waiting, &mut course.running);
+        policy.decide(&view, estimator, waiting, running, &mut order)?;
         course.record(policy.paces());
         if course.running.is_empty() && !course.waiting.is_empty() {
             let job = course.waiting[0];
@@ -138,6 +141,8 @@ struct Course<'a> {
     waiting: Vec<usize>,
     running: Vec<Running>,
     started: Vec<bool>,
+    /// By job: it has started, and sends nothing now.
+    paused: Vec<bool>,
     planned: Vec<Planned>,
 }
 
@@ -171,6 +176,7 @@ impl<'a> Course<'a> {
             waiting: Vec::new(),
             running: Vec::new(),
             started: vec![false; jobs.len()],
+            paused: vec![false; jobs.len()],
             planned: vec![blank; jobs.len()],
             now: 0.0,
             jobs,
@@ -236,6 +242,14 @@ impl<'a> Course<'a> {
     fn record(&mut self, paced: bool) {
         for running in &self.running {
             let planned = &mut self.planned[running.job];
+            let paused = &mut self.paused[running.job];
+            if running.rate == 0.0 {
+                if let Some(last) = planned.segments.last_mut().filter(|_| !*paused) {
+                    last.size -= running.remaining;
+                    *paused = true;
+                }
+                continue;
+            }
             if !self.started[running.job] {
                 self.started[running.job] = true;
                 planned.start = self.now;
@@ -246,11 +260,12 @@ impl<'a> Course<'a> {
                 }
             }
             let pace = paced.then_some(running.rate);
+            let resumes = std::mem::take(paused);
             match planned.segments.last_mut() {
-                Some(last) if last.pace == pace => {}
-                Some(last) if last.start == self.now => last.pace = pace,
+                Some(last) if last.pace == pace && !resumes => {}
+                Some(last) if !resumes && last.start == self.now => last.pace = pace,
                 last => {
-                    if let Some(last) = last {
+                    if let Some(last) = last.filter(|_| !resumes) {
                         last.size -= running.remaining;
                     }
                     planned.segments.push(Segment {

@@ -52,6 +52,14 @@ fn three_jobs_on_one_edge_end_as_computed_by_hand() {
         ends(&run(&network, &jobs, Policy::FirstCome)),
         [3.0, 4.0, 6.0]
     );
+    // Together the second would end first, at 2.5, then the third, at 5.5. At t = 0 it alone goes, until 1.
+    let ordered = run(&network, &jobs, Policy::Ordered);
+    assert_eq!(ends(&ordered), [6.0, 1.0, 3.0]);
+    let segments = &ordered.jobs[0].segments;
+    assert_eq!(
+        (segments.len(), segments[0].start, segments[0].pace),
+        (1, 3.0, Some(10.0))
+    );
     // Shortest first at t = 0; at t = 1 the first has waited, the third is shorter: 1/3 against 0.
     let guided = run(&network, &jobs, GUIDED);
     assert_eq!(ends(&guided), [4.0, 1.0, 6.0]);
@@ -151,6 +159,7 @@ fn jobs_end_with_all_bytes_sent_and_by_the_promised_time() {
         for policy in [
             Policy::StartAll,
             Policy::FirstCome,
+            Policy::Ordered,
             Policy::Guided { share: 0.5 },
         ] {
             let done = schedule(&tree.network, &jobs, policy, estimator).unwrap();
@@ -210,4 +219,132 @@ fn a_small_job_that_arrives_very_late_ends() {
         let schedule = run(&network, &jobs, policy);
         assert!(schedule.jobs.iter().all(|job| job.end >= 999_999.0));
     }
+}
+
+#[test]
+fn a_job_that_others_overtake_pauses_and_goes_on() {
+    let network = one_edge();
+    let jobs = [job(&network, 50.0, 0.0), job(&network, 5.0, 2.0)];
+    let done = run(&network, &jobs, Policy::Ordered);
+    assert_eq!(ends(&done), [5.5, 2.5]);
+    let parts: Vec<(f64, f64)> = (done.jobs[0].segments.iter())
+        .map(|segment| (segment.start, segment.size))
+        .collect();
+    assert_eq!(parts, [(0.0, 20.0), (2.5, 30.0)]);
+}
+
+#[test]
+fn in_order_no_job_of_one_edge_ends_later_than_if_all_ran_at_once() {
+    let network = one_edge();
+    for seed in 0..200 {
+        let mut draw = Draw::new(seed);
+        let jobs: Vec<Job> = (0..30)
+            .map(|_| job(&network, draw.between(0.1, 60.0), draw.between(0.0, 60.0)))
+            .collect();
+        let together = run(&network, &jobs, Policy::StartAll);
+        let ordered = run(&network, &jobs, Policy::Ordered);
+        for (index, (a, b)) in ordered.jobs.iter().zip(&together.jobs).enumerate() {
+            assert!(
+                a.end <= b.end * (1.0 + 1e-9),
+                "seed {seed}, job {index}: {} {}",
+                a.end,
+                b.end
+            );
+        }
+        assert!(ordered.metrics().mean < together.metrics().mean);
+    }
+}
+
+/// Jobs between the leaves of two switches of four and a link between them: all at once, at random, or to one of them.
+fn mix(kind: usize, heavy: bool, draw: &mut Draw) -> (Network, Vec<Job>) {
+    let mut network = Network::new();
+    for leaf in 0..8 {
+        let switch = leaf / 4;
+        for (name, from, to) in [
+            (format!("u{leaf}"), format!("g{leaf}"), format!("w{switch}")),
+            (format!("d{leaf}"), format!("w{switch}"), format!("g{leaf}")),
+        ] {
+            network.add_edge(&name, &from, &to, 50.0).unwrap();
+        }
+    }
+    network.add_edge("x0", "w0", "w1", 50.0).unwrap();
+    network.add_edge("x1", "w1", "w0", 50.0).unwrap();
+    let path = |from: usize, to: usize| {
+        let mut names = vec![format!("u{from}")];
+        if from / 4 != to / 4 {
+            names.push(format!("x{}", from / 4));
+        }
+        names.push(format!("d{to}"));
+        names
+            .iter()
+            .map(|name| network.find(name).unwrap())
+            .collect::<Vec<_>>()
+    };
+    let mut pairs = Vec::new();
+    for n in 0..120 {
+        pairs.push(match kind {
+            0 if n < 56 => (n / 7, (n / 7 + 1 + n % 7) % 8, 0.0),
+            1 if n < 28 => (1 + n % 7, 0, 0.0),
+            2 => {
+                let from = draw.below(8);
+                (
+                    from,
+                    (from + 1 + draw.below(7)) % 8,
+                    draw.between(0.0, 30.0),
+                )
+            }
+            3 if n % 2 == 0 => (1 + draw.below(7), 0, draw.between(0.0, 10.0)),
+            3 => {
+                let from = draw.below(8);
+                (
+                    from,
+                    (from + 1 + draw.below(7)) % 8,
+                    draw.between(0.0, 10.0),
+                )
+            }
+            _ => break,
+        });
+    }
+    let jobs = pairs.into_iter().map(|(from, to, arrival)| {
+        // A Pareto distribution, or all alike.
+        let size = match heavy {
+            true => (4.0 / draw.between(0.001, 1.0)).min(1000.0),
+            false => 16.0,
+        };
+        Job::new(Flow::new(path(from, to), f64::INFINITY), size, arrival)
+    });
+    let jobs = jobs.collect();
+    (network, jobs)
+}
+
+#[test]
+fn in_order_jobs_of_a_fabric_end_sooner_and_the_last_hardly_later() {
+    let (mut better, mut all) = (0, 0);
+    for kind in 0..4 {
+        for heavy in [false, true] {
+            for seed in 0..8 {
+                let (network, jobs) = mix(kind, heavy, &mut Draw::new(seed));
+                let together = run(&network, &jobs, Policy::StartAll).metrics();
+                let ordered = run(&network, &jobs, Policy::Ordered).metrics();
+                let ratios = (
+                    ordered.makespan / together.makespan,
+                    ordered.mean / together.mean,
+                );
+                assert!(
+                    ratios.0 <= 1.05 && ratios.1 <= 1.0,
+                    "{kind} {heavy} {seed}: {ratios:?}"
+                );
+                let p99 = ordered.p99 / together.p99;
+                if std::env::var_os("DRAY_PRINT").is_some() {
+                    println!(
+                        "{kind} {heavy} {seed}: {:.3} {:.3} {p99:.3}",
+                        ratios.0, ratios.1
+                    );
+                }
+                better += usize::from(ratios.1 <= 0.8 || p99 <= 0.8);
+                all += 1;
+            }
+        }
+    }
+    assert!(better * 2 >= all, "{better} of {all}");
 }
