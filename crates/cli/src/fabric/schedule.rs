@@ -32,6 +32,8 @@ A file of jobs, TOML or CSV:
   arrival_us = 12.5         when it is known
 Further keys: name, after (names of jobs that must end first), demand_gib_s,
 outstanding_bytes.
+`ordered` sends jobs one after the other, in the order in which they would end if
+all ran at once: it promises nothing, and has the least mean.
 Policies know a job from its arrival on. `foreseen` is what the estimator says,
 `replayed` what the simulator measures if the jobs are sent as decided. `guided`
 keeps promises as far as its estimator knows the fabric: `maxmin` and `ecr` know
