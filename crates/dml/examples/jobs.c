@@ -1,7 +1,8 @@
 /*
  * Every operation of the job API, by the path that is named: sw, hw or auto.
  *
- *     cc jobs.c $(pkg-config --cflags --libs dray-dml) && ./a.out sw
+ *     cc jobs.c $(pkg-config --cflags --libs dray-dml)
+ *     LD_LIBRARY_PATH=... ./a.out sw
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,6 +228,31 @@ static void batch(dml_path_t path)
     free(job);
 }
 
+/* A batch whose destinations' pages are not there. */
+static void faults(dml_path_t path)
+{
+    uint32_t bytes = 0, index;
+    uint8_t *tasks, *to = (uint8_t *)malloc(1 << 20);
+    dml_job_t *job = job_of(path);
+    dml_get_batch_size(job, TASKS, &bytes);
+    tasks = (uint8_t *)malloc(bytes);
+    job->operation = DML_OP_BATCH;
+    job->destination_first_ptr = tasks;
+    job->destination_length = bytes;
+    for (index = 0; index < TASKS; ++index)
+        dml_batch_set_mem_move_by_index(job, index, source, to + index * (1 << 17), BYTES,
+                                        index == 4 ? DML_FLAG_FENCE : 0);
+    expect(run(job) == (path == DML_PATH_HW ? DML_STATUS_BATCH_ERROR : DML_STATUS_OK), "a batch to new pages");
+    for (index = 0; path != DML_PATH_HW && index < TASKS; ++index)
+        expect(!memcmp(to + index * (1 << 17), source, BYTES), "a task to new pages");
+    job->destination_length = 0;
+    expect(run(job) == DML_STATUS_BATCH_SIZE_ERROR, "a batch of nothing");
+    expect(dml_check_job(job) == DML_STATUS_BATCH_SIZE_ERROR, "and how it ended");
+    free(tasks);
+    free(to);
+    free(job);
+}
+
 int main(int count, char **words)
 {
     dml_path_t path = DML_PATH_AUTO;
@@ -253,6 +279,7 @@ int main(int count, char **words)
     deltas(path);
     fields(path);
     batch(path);
+    faults(path);
     printf(wrong ? "some are wrong\n" : "all right\n");
     return wrong;
 }

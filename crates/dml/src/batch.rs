@@ -1,9 +1,10 @@
 //! Tasks of batches: `dml_batch_set_*_by_index`, and what became of each.
 
+use dray_shared_queues::status as status_byte;
 use dray_spec::{Descriptor, Opcode};
 
 use crate::check::{LEAST_BATCH, check};
-use crate::job::{DifConfig, Job, status as status_byte};
+use crate::job::{DifConfig, Job};
 use crate::status;
 use crate::task::{self, TASK_BYTES, Tasks};
 

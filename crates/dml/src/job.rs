@@ -1,7 +1,5 @@
 //! `dml_job_t` and what stands behind it in the caller's memory.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
 use dray_spec::{CompletionRecord, Descriptor};
 
 /// Alignment of what stands behind a job, bytes.
@@ -80,6 +78,10 @@ pub struct State {
     pub record: CompletionRecord,
     /// `dml_path_t`.
     pub path: u32,
+    /// Why the last submission was refused, a `dml_status_t`. Before the first one the job is corrupted.
+    pub refused: u32,
+    /// The process that submitted it.
+    pub process: u32,
 }
 
 /// Bytes of a job with its state, wherever it lies.
@@ -91,27 +93,23 @@ pub fn aligned(pointer: *mut u8) -> *mut u8 {
 }
 
 impl State {
+    /// Where the state of a job is.
+    pub fn of(job: *mut Job) -> *mut State {
+        aligned(job.wrapping_add(1).cast()).cast()
+    }
+
     /// Begins the state of a job whose memory is zeros.
     ///
     /// # Safety
     /// The job has [`JOB_BYTES`].
     pub unsafe fn begin(job: *mut Job, path: u32) {
-        let behind = aligned(job.wrapping_add(1).cast());
+        let state = State::of(job);
         // SAFETY: the job is one.
-        unsafe { (*job).internal_data = behind };
-        // SAFETY: the state ends within the bytes of the job, by its alignment.
-        unsafe { (*behind.cast::<State>()).path = path };
+        unsafe { (*job).internal_data = state.cast() };
+        // SAFETY: the state ends within the bytes of the job, by its alignment; zeros are one.
+        let state = unsafe { &mut *state };
+        (state.path, state.refused) = (path, crate::status::JOB_CORRUPTED);
     }
-}
-
-/// The status byte of a record that a device may write meanwhile; 0 until then.
-///
-/// # Safety
-/// The record is valid.
-pub unsafe fn status(record: *const CompletionRecord) -> u8 {
-    // SAFETY: the first byte is the status, and all accesses while a device may write it are atomic.
-    let byte = unsafe { AtomicU8::from_ptr(record.cast_mut().cast()) };
-    byte.load(Ordering::Acquire)
 }
 
 #[cfg(test)]
@@ -136,7 +134,7 @@ mod tests {
         let mut room = vec![0u8; JOB_BYTES + 64];
         for offset in (0..64).step_by(8) {
             let job: *mut Job = room[offset..].as_mut_ptr().cast();
-            let state = aligned(job.wrapping_add(1).cast());
+            let state = State::of(job);
             let end = state.addr() + size_of::<State>();
             assert!(
                 state.addr().is_multiple_of(64) && state.addr() >= job.addr() + size_of::<Job>()

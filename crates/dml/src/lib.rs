@@ -1,7 +1,7 @@
 //! The C job API of Intel's Data Mover Library, `dml.h`, on the work queues of this machine or on the calling core.
 //!
 //! Source-compatible: a program that includes `dml/dml.h` is compiled and linked again. The API is that of the public
-//! documentation of DML 1.x; what differs stands in `README.md`. Intel has archived the library; this is one to move to
+//! documentation of DML 1.x; what differs stands in `docs/commands/dml.md`. Intel has archived the library; this is one to move to
 //! without a change, and `dray.h` the one to move to after that.
 //!
 //! Jobs go to shared work queues, of the node that `numa_id` names. `DML_PATH_AUTO` falls back to the core where there is
@@ -9,13 +9,13 @@
 
 pub mod batch;
 mod check;
-pub mod execute;
 pub mod job;
 pub mod status;
 pub mod task;
 
 use std::ptr;
 
+use dray_shared_queues::{self as queues, Refusal};
 use dray_spec::{CompletionRecord, Descriptor, Opcode, Status};
 
 use job::{ANY_NODE, JOB_BYTES, Job, State};
@@ -123,8 +123,9 @@ pub extern "C" fn dml_finalize_job(job: *mut Job) -> u32 {
 unsafe fn parts<'a>(job: *mut Job) -> Result<(&'a mut Job, *mut State), u32> {
     // SAFETY: it is null or a job, which its owner uses from one thread at a time.
     let job = unsafe { job.as_mut() }.ok_or(status::NULL_POINTER_ERROR)?;
-    let state: *mut State = job.internal_data.cast();
-    match !state.is_null() && state.is_aligned() {
+    let state = State::of(job);
+    // A copy of a job has the state of another.
+    match job.internal_data == state.cast() {
         true => Ok((job, state)),
         false => Err(status::JOB_CORRUPTED),
     }
@@ -137,14 +138,20 @@ unsafe fn parts<'a>(job: *mut Job) -> Result<(&'a mut Job, *mut State), u32> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dml_submit_job(job: *mut Job) -> u32 {
     // SAFETY: the caller's promise is the same.
-    unsafe { submit(job) }.err().unwrap_or(status::OK)
+    let (job, state) = match unsafe { parts(job) } {
+        Ok(parts) => parts,
+        Err(error) => return error,
+    };
+    // SAFETY: the caller's promise is the same.
+    let refused = unsafe { submit(job, state) }.err().unwrap_or(status::OK);
+    // SAFETY: the device writes the record alone.
+    unsafe { (*state).refused = refused };
+    refused
 }
 
 /// # Safety
 /// As [`dml_submit_job`].
-unsafe fn submit(job: *mut Job) -> Result<(), u32> {
-    // SAFETY: the caller's promise is the same.
-    let (job, state) = unsafe { parts(job) }?;
+unsafe fn submit(job: &Job, state: *mut State) -> Result<(), u32> {
     // SAFETY: the state is the job's.
     let record = unsafe { &raw mut (*state).record };
     // SAFETY: the caller vouches for the job's pointers.
@@ -153,24 +160,34 @@ unsafe fn submit(job: *mut Job) -> Result<(), u32> {
     // SAFETY: no descriptor of this job is in flight; the state is as good as memory of ours.
     let state = unsafe { &mut *state };
     (state.record, state.descriptor) = (CompletionRecord::default(), d);
+    state.process = std::process::id();
     let path = state.path;
     if d.opcode() == Ok(Opcode::Batch) {
         task::Tasks::of(job).clear();
     }
+    let node = (job.numa_id != ANY_NODE).then_some(job.numa_id);
     let submitted = match path {
-        SOFTWARE => Err(status::LIBACCEL_NOT_FOUND),
+        SOFTWARE => Err(Refusal::NoQueue),
         // SAFETY: the caller vouches for what the descriptor names.
-        _ => unsafe { execute::submit(&d, job.numa_id) },
+        _ => unsafe { queues::submit(&d, node) },
     };
     match (submitted, path) {
-        (Ok(()), _) => Ok(()),
-        (Err(refused), HARDWARE) => Err(refused),
+        (Ok(()), _) => {}
+        (Err(refused), HARDWARE) => {
+            return Err(match refused {
+                Refusal::NoQueue => status::LIBACCEL_NOT_FOUND,
+                Refusal::Unopened => status::LIBACCEL_ERROR,
+                Refusal::Full => status::WORK_QUEUES_NOT_AVAILABLE,
+            });
+        }
         _ => {
             // SAFETY: as above.
-            unsafe { execute::execute(&d) };
-            Ok(())
+            let ended = unsafe { queues::execute(&d) };
+            // SAFETY: no device has it.
+            unsafe { record.write(ended) };
         }
     }
+    Ok(())
 }
 
 /// `dml_check_job`.
@@ -184,20 +201,38 @@ pub unsafe extern "C" fn dml_check_job(job: *mut Job) -> u32 {
         Ok(parts) => parts,
         Err(error) => return error,
     };
+    // SAFETY: the device writes the record alone.
+    let refused = unsafe { (*state).refused };
+    // SAFETY: as above.
+    let process = unsafe { (*state).process };
+    if refused != status::OK {
+        return refused;
+    }
     // SAFETY: the state is the job's.
     let record = unsafe { &raw const (*state).record };
     // SAFETY: as above.
-    let byte = unsafe { job::status(record) };
+    let byte = unsafe { queues::status(record) };
     if byte == 0 {
-        return status::BEING_PROCESSED;
+        // A child has a copy of the record, and no device writes it.
+        return match process == std::process::id() {
+            true => status::BEING_PROCESSED,
+            false => status::JOB_CORRUPTED,
+        };
     }
     // SAFETY: the device has written the record, and nothing behind it.
     let state = unsafe { &mut *state };
-    let faulted = Status(byte).code() == Status::PAGE_FAULT.code();
-    if faulted && state.path == AUTO {
+    if state.path == AUTO {
         let (d, record) = (state.descriptor, state.record);
-        // SAFETY: the caller vouches for what the descriptor names; the device is through with it.
-        unsafe { execute::finish(&d, &record) };
+        let ended = Status(Status(byte).code());
+        let finished = match ended {
+            // SAFETY: the caller vouches for what the descriptor names; the device is through with it.
+            Status::PAGE_FAULT => Some(unsafe { queues::finish(&d, &record) }),
+            // Of its tasks some may have met page faults, or not have been begun.
+            // SAFETY: as above.
+            Status::BATCH_FAIL | Status::BATCH_PAGE_FAULT => Some(unsafe { queues::execute(&d) }),
+            _ => None,
+        };
+        state.record = finished.unwrap_or(record);
     }
     // SAFETY: the operation has ended.
     unsafe { task::results(job, state) };

@@ -216,9 +216,13 @@ pub struct Tasks {
 impl Tasks {
     /// In a job's destination.
     pub fn of(job: &Job) -> Tasks {
+        let first = aligned(job.destination_first);
+        // What `dml_get_batch_size` gives has room for it.
+        let skipped = first.addr() - job.destination_first.addr();
+        let bytes = (job.destination_length as usize).saturating_sub(skipped);
         Tasks {
-            descriptors: aligned(job.destination_first).cast(),
-            count: job.destination_length / TASK_BYTES as u32,
+            descriptors: first.cast(),
+            count: (bytes / TASK_BYTES) as u32,
         }
     }
 

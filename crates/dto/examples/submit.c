@@ -1,7 +1,8 @@
 /*
  * Copies, fills and sums while the core goes on, by submit and poll.
  *
- *     cc submit.c $(pkg-config --cflags --libs dray-dto) && ./a.out
+ *     cc submit.c $(pkg-config --cflags --libs dray-dto)
+ *     LD_LIBRARY_PATH=... ./a.out
  *
  * Prints what was submitted; without a shared work queue the core does all of it.
  */
@@ -60,6 +61,7 @@ int main(void)
         expect(dto_async_crc_val(&op) == 0xe3069283u && !memcmp(to, "123456789", 9), "a sum of a copy");
 
     expect(dto_submit_memcpy(&op, to, from, 0, 0) == DTO_ASYNC_FALLBACK, "no bytes");
+    expect(dto_async_poll(&op) == DTO_ASYNC_FAILED, "a poll of what was not submitted");
     expect(dto_submit_memcpy((dto_async_op *)(void *)((char *)&op + 8), to, from, 64, 0) == DTO_ASYNC_FALLBACK,
            "an operation that is not aligned");
     for (n = 0; n < COUNT; ++n) {
@@ -69,6 +71,7 @@ int main(void)
     }
     memset(to, 0, COUNT * 4096);
     expect(dto_submit_batch_copy(batch, destinations, sources, sizes, 1, 0) == DTO_ASYNC_FALLBACK, "a batch of one");
+    expect(dto_batch_poll(batch) == DTO_ASYNC_FAILED, "a poll of a batch that was not submitted");
     if (dto_submit_batch_copy(batch, destinations, sources, sizes, COUNT, 0) == DTO_ASYNC_SUBMITTED) {
         ++submitted;
         while (dto_batch_poll(batch) == DTO_ASYNC_PENDING)

@@ -32,14 +32,16 @@ typedef struct dto_async_op {
 #define DTO_ASYNC_SUBMITTED 0
 #define DTO_ASYNC_FALLBACK (-1)
 
-/* Of a poll. What is not DTO_ASYNC_PENDING stays. */
+/* Of a poll. What is not DTO_ASYNC_PENDING stays; DTO_ASYNC_FAILED also where nothing was submitted, and in a child by
+ * fork(2) of the process that submitted. */
 #define DTO_ASYNC_PENDING 0
 #define DTO_ASYNC_DONE 1
 #define DTO_ASYNC_FAILED (-1)
 
 int dto_submit_memcpy(dto_async_op *op, void *dest, const void *src, size_t n, unsigned int flags);
 int dto_submit_memset(dto_async_op *op, void *dest, int c, size_t n, unsigned int flags);
-/* With the CRC-32C of the data: of "123456789" it is e3069283. */
+/* With the CRC-32C of the data, as the header of the proposal has it: of "123456789" it is e3069283, and not what
+ * _mm_crc32 leaves, of which the text of the proposal speaks. */
 int dto_submit_memcpy_crc(dto_async_op *op, void *dest, const void *src, size_t n, unsigned int flags);
 int dto_submit_crc(dto_async_op *op, const void *src, size_t n, unsigned int flags);
 

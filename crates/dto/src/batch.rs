@@ -2,9 +2,8 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use dray_dml::execute;
-use dray_dml::job::{ANY_NODE, status};
-use dray_spec::{CompletionRecord, Descriptor};
+use dray_shared_queues::{self as queues, status};
+use dray_spec::{CompletionRecord, Descriptor, Status};
 
 use crate::{DONE, FAILED, FALLBACK, PENDING, SUBMITTED, address, flags, limits};
 
@@ -17,19 +16,34 @@ pub struct Batch {
     tasks: [Descriptor; MOST],
     records: [CompletionRecord; MOST],
     record: CompletionRecord,
-    count: usize,
-    under_way: bool,
+    /// What was submitted last.
+    descriptor: Descriptor,
+    state: State,
+    /// The process that submitted it.
+    process: u32,
 }
 
-/// `dto_batch_op_new`; null without memory.
+/// What became of the last submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing was submitted.
+    Nothing,
+    UnderWay,
+    Done,
+    /// The core could not finish a copy.
+    Lost,
+}
+
+/// `dto_batch_op_new`.
 #[unsafe(no_mangle)]
 pub extern "C" fn dto_batch_op_new() -> *mut Batch {
     Box::into_raw(Box::new(Batch {
         tasks: [Descriptor::default(); MOST],
         records: [CompletionRecord::default(); MOST],
         record: CompletionRecord::default(),
-        count: 0,
-        under_way: false,
+        descriptor: Descriptor::default(),
+        state: State::Nothing,
+        process: 0,
     }))
 }
 
@@ -69,14 +83,15 @@ pub unsafe extern "C" fn dto_submit_batch_copy(
     let Some(batch) = (unsafe { op.as_mut() }) else {
         return FALLBACK;
     };
+    if batch.state == State::UnderWay {
+        return FALLBACK;
+    }
+    batch.state = State::Nothing;
     let (Some(limits), Ok(count)) = (limits(), usize::try_from(count)) else {
         return FALLBACK;
     };
     let arrays = [to.addr(), from.addr(), sizes.addr()];
-    if batch.under_way
-        || arrays.contains(&0)
-        || !(2..=MOST.min(limits.batch as usize)).contains(&count)
-    {
+    if arrays.contains(&0) || !(2..=MOST.min(limits.batch as usize)).contains(&count) {
         return FALLBACK;
     }
     for index in 0..count {
@@ -96,13 +111,13 @@ pub unsafe extern "C" fn dto_submit_batch_copy(
             .with_completion(address(&raw const batch.records[index]));
     }
     batch.record = CompletionRecord::default();
-    batch.count = count;
-    let d = Descriptor::batch(address(batch.tasks.as_ptr()), count as u32)
+    batch.descriptor = Descriptor::batch(address(batch.tasks.as_ptr()), count as u32)
         .with_completion(address(&raw const batch.record));
+    batch.process = std::process::id();
     // SAFETY: the caller vouches for the buffers; the batch stays where it is until it is done.
-    match unsafe { execute::submit(&d, ANY_NODE) } {
+    match unsafe { queues::submit(&batch.descriptor, None) } {
         Ok(()) => {
-            batch.under_way = true;
+            batch.state = State::UnderWay;
             SUBMITTED
         }
         Err(_) => FALLBACK,
@@ -118,28 +133,39 @@ pub unsafe extern "C" fn dto_batch_poll(op: *mut Batch) -> c_int {
     if op.is_null() {
         return FAILED;
     }
-    // SAFETY: the caller's promise is the same.
-    let under_way = unsafe { (*op).under_way };
-    if !under_way {
-        return DONE;
+    // SAFETY: the caller's promise is the same; a device writes records alone.
+    let state = unsafe { (*op).state };
+    // SAFETY: as above.
+    let process = unsafe { (*op).process };
+    match state {
+        State::Done => return DONE,
+        State::UnderWay => {}
+        State::Nothing | State::Lost => return FAILED,
     }
     // SAFETY: as above.
     let record = unsafe { &raw const (*op).record };
     // SAFETY: as above.
     if unsafe { status(record) } == 0 {
-        return PENDING;
+        // A child has a copy of the record, and no device writes it.
+        return match process == std::process::id() {
+            true => PENDING,
+            false => FAILED,
+        };
     }
     // SAFETY: the device has written the last record of the batch, and nothing behind it.
     let batch = unsafe { &mut *op };
-    for index in 0..batch.count {
-        let ended = batch.records[index];
-        if !ended.status().is_success() {
-            let d = batch.tasks[index];
-            // A task that was not reached has no record: all of it is left.
-            // SAFETY: the caller vouches for the buffers.
-            unsafe { execute::finish(&d, &ended) };
+    for record in &mut batch.records {
+        // What the device has refused, as flags that it lacks, the core begins anew.
+        if !record.status().is_success() && record.status().code() != Status::PAGE_FAULT.code() {
+            *record = CompletionRecord::default();
         }
     }
-    batch.under_way = false;
-    DONE
+    // SAFETY: the caller vouches for the buffers.
+    let ended = unsafe { queues::execute(&batch.descriptor) };
+    let (state, answer) = match ended.status().is_success() {
+        true => (State::Done, DONE),
+        false => (State::Lost, FAILED),
+    };
+    batch.state = state;
+    answer
 }

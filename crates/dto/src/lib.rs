@@ -13,9 +13,8 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use dray_dml::execute::{self, Limits};
-use dray_dml::job::{ANY_NODE, status};
-use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
+use dray_shared_queues::{self as queues, Limits, status};
+use dray_spec::{CompletionRecord, Descriptor, Flags};
 use zerocopy::transmute;
 
 /// Results of submissions.
@@ -36,24 +35,29 @@ const CACHE: c_uint = 1;
 #[repr(C, align(32))]
 #[derive(Debug)]
 pub struct Operation {
+    /// The device's.
     record: CompletionRecord,
     /// A descriptor, for the core to finish.
     descriptor: [u8; 64],
-    /// [`UNDER_WAY`] and what follows.
+    /// [`LOST`] and what follows.
     state: AtomicU32,
-    _rest: [u8; 92],
+    /// Of an operation that has ended.
+    crc: AtomicU32,
+    /// The process that submitted it.
+    process: u32,
+    _rest: [u8; 84],
 }
 
 const _: () = assert!(size_of::<Operation>() == 192);
 
+/// Nothing was submitted, or the core could not finish it.
+const LOST: u32 = 0;
 /// No poll has seen the end.
-const UNDER_WAY: u32 = 0;
+const UNDER_WAY: u32 = 1;
 /// One thread finishes what the device has not.
-const FINISHING: u32 = 1;
+const FINISHING: u32 = 2;
 /// It has ended with success.
-const ENDED: u32 = 2;
-/// The core could not finish it.
-const LOST: u32 = 3;
+const ENDED: u32 = 3;
 
 /// Whether programs are to use the C library: DTO's variable.
 fn uses_c_library() -> bool {
@@ -65,7 +69,7 @@ fn uses_c_library() -> bool {
 fn limits() -> Option<Limits> {
     match uses_c_library() {
         true => None,
-        false => execute::limits(),
+        false => queues::limits(),
     }
 }
 
@@ -91,36 +95,42 @@ unsafe fn submit(
     flags_of: c_uint,
     make: impl FnOnce(u32) -> Descriptor,
 ) -> c_int {
-    let Some(limits) = limits() else {
-        return FALLBACK;
-    };
-    let size = u32::try_from(bytes).ok().filter(|size| *size > 0);
-    let Some(size) = size.filter(|size| u64::from(*size) <= limits.bytes) else {
-        return FALLBACK;
-    };
     if op.is_null() || !op.is_aligned() {
         return FALLBACK;
     }
-    // SAFETY: the operation has its bytes.
+    let mut fresh = Operation {
+        record: CompletionRecord::default(),
+        descriptor: [0; 64],
+        state: AtomicU32::new(LOST),
+        crc: AtomicU32::new(0),
+        process: std::process::id(),
+        _rest: [0; 84],
+    };
+    let size = u32::try_from(bytes).ok().filter(|size| *size > 0);
+    let within = size
+        .zip(limits())
+        .filter(|(size, limits)| u64::from(*size) <= limits.bytes);
+    let Some((size, limits)) = within else {
+        // SAFETY: the operation has its bytes, and none is under way in it.
+        unsafe { op.write(fresh) };
+        return FALLBACK;
+    };
+    // SAFETY: as above.
     let record = unsafe { &raw mut (*op).record };
     let d = make(size)
         .with_flags(flags(flags_of, limits))
         .with_completion(address(record));
-    if d.address1 == 0 && d.address2 == 0 {
-        return FALLBACK;
-    }
-    let fresh = Operation {
-        record: CompletionRecord::default(),
-        descriptor: transmute!(d),
-        state: AtomicU32::new(UNDER_WAY),
-        _rest: [0; 92],
-    };
-    // SAFETY: no descriptor of this operation is in flight, and no thread polls it.
+    (fresh.descriptor, fresh.state) = (transmute!(d), AtomicU32::new(UNDER_WAY));
+    // SAFETY: as above.
     unsafe { op.write(fresh) };
     // SAFETY: the caller vouches for what the descriptor names.
-    match unsafe { execute::submit(&d, ANY_NODE) } {
+    match unsafe { queues::submit(&d, None) } {
         Ok(()) => SUBMITTED,
-        Err(_) => FALLBACK,
+        Err(_) => {
+            // SAFETY: the operation is valid.
+            unsafe { state(op) }.store(LOST, Ordering::Release);
+            FALLBACK
+        }
     }
 }
 
@@ -209,41 +219,45 @@ pub unsafe extern "C" fn dto_async_poll(op: *mut Operation) -> c_int {
     if op.is_null() || !op.is_aligned() {
         return FAILED;
     }
-    // SAFETY: it was submitted.
+    // SAFETY: it was given to a submission.
     let state = unsafe { state(op) };
     match state.load(Ordering::Acquire) {
         ENDED => return DONE,
-        LOST => return FAILED,
         FINISHING => return PENDING,
-        _ => {}
+        UNDER_WAY => {}
+        _ => return FAILED,
     }
     // SAFETY: as above.
-    let record = unsafe { &raw mut (*op).record };
+    let record = unsafe { &raw const (*op).record };
     // SAFETY: as above.
-    let byte = unsafe { status(record) };
-    if byte == 0 {
+    if unsafe { status(record) } == 0 {
+        // A child has a copy of the record, and no device writes it.
+        // SAFETY: nobody writes it after the submission.
+        return match unsafe { (*op).process } == std::process::id() {
+            true => PENDING,
+            false => FAILED,
+        };
+    }
+    let mine = state.compare_exchange(UNDER_WAY, FINISHING, Ordering::Acquire, Ordering::Acquire);
+    if mine.is_err() {
         return PENDING;
     }
-    if !Status(byte).is_success() {
-        let mine =
-            state.compare_exchange(UNDER_WAY, FINISHING, Ordering::Acquire, Ordering::Acquire);
-        if mine.is_err() {
-            return PENDING;
-        }
-        // SAFETY: the device is through with it, and no other thread finishes.
-        let faulted = unsafe { record.read() };
-        // SAFETY: nobody writes it after its submission.
+    // SAFETY: the device is through with it, and nobody else writes it.
+    let mut ended = unsafe { record.read() };
+    if !ended.status().is_success() {
+        // SAFETY: nobody writes it after the submission.
         let d: Descriptor = transmute!(unsafe { (*op).descriptor });
         // SAFETY: the caller vouches for what the descriptor names.
-        unsafe { execute::finish(&d, &faulted) };
+        ended = unsafe { queues::finish(&d, &ended) };
     }
-    // SAFETY: the record was written by the device, or by this thread.
-    let ended = match Status(unsafe { status(record) }).is_success() {
-        true => ENDED,
-        false => LOST,
+    // SAFETY: it is only accessed as an atomic.
+    unsafe { &(*op).crc }.store(ended.crc32(), Ordering::Relaxed);
+    let (next, answer) = match ended.status().is_success() {
+        true => (ENDED, DONE),
+        false => (LOST, FAILED),
     };
-    state.store(ended, Ordering::Release);
-    if ended == ENDED { DONE } else { FAILED }
+    state.store(next, Ordering::Release);
+    answer
 }
 
 /// `dto_async_crc_val`.
@@ -255,7 +269,6 @@ pub unsafe extern "C" fn dto_async_crc_val(op: *const Operation) -> u32 {
     if op.is_null() {
         return 0;
     }
-    // SAFETY: it has ended, so that nobody writes its record.
-    let record = unsafe { &(*op).record };
-    record.crc32()
+    // SAFETY: it was submitted; the value is only accessed as an atomic.
+    unsafe { &(*op).crc }.load(Ordering::Relaxed)
 }

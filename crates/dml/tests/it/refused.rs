@@ -13,7 +13,7 @@ use dray_dml::status::{
 };
 use dray_dml::{
     dml_check_job, dml_execute_job, dml_finalize_job, dml_get_job_size, dml_init_job,
-    dml_submit_job,
+    dml_submit_job, dml_wait_job,
 };
 
 /// `dml_path_t`.
@@ -102,8 +102,27 @@ fn a_job_that_was_not_initialised_is_corrupted() {
     let mut room = Room(vec![0; JOB_BYTES.div_ceil(8)]);
     assert_eq!(room.submit(), JOB_CORRUPTED);
     assert_eq!(call!(dml_check_job(room.job())), JOB_CORRUPTED);
-    room.fields().internal_data = 3 as *mut u8;
+    // Neither is what was there before, nor a copy of a job, whose state is the other's.
+    room.fields().internal_data = 64 as *mut u8;
     assert_eq!(room.submit(), JOB_CORRUPTED);
+    let other = Room::new(SOFTWARE);
+    let mut copy = Room(other.0.clone());
+    assert_eq!(copy.submit(), JOB_CORRUPTED);
+}
+
+#[test]
+fn what_was_refused_is_said_again_and_not_what_was_before() {
+    let mut room = Room::new(SOFTWARE);
+    assert_eq!(
+        call!(dml_check_job(room.job())),
+        JOB_CORRUPTED,
+        "nothing was submitted"
+    );
+    assert_eq!(call!(dml_execute_job(room.job(), 0)), OK);
+    room.fields().operation = 3;
+    assert_eq!(room.submit(), NULL_POINTER_ERROR);
+    assert_eq!(call!(dml_check_job(room.job())), NULL_POINTER_ERROR);
+    assert_eq!(call!(dml_wait_job(room.job(), 0)), NULL_POINTER_ERROR);
 }
 
 #[test]
@@ -150,6 +169,16 @@ fn a_task_behind_the_last_is_refused() {
     ] {
         let status = call!(dml_batch_set_nop_by_index(room.job(), index, 0));
         assert_eq!(status, expected, "{index}");
+    }
+    // Where tasks are moved up to be aligned, those that do not fit any more are none.
+    let mut words = vec![0u64; 128];
+    let first = words.as_mut_ptr().cast::<u8>();
+    for skipped in 1..8 {
+        let at = first.wrapping_add(first.align_offset(64) + 64 - 8 * skipped);
+        room.fields().destination_first = at;
+        room.fields().destination_length = 4 * 96;
+        let status = call!(dml_batch_set_nop_by_index(room.job(), 3, 0));
+        assert_eq!(status, BATCH_TASK_INDEX_OVERFLOW, "{skipped}");
     }
 }
 
