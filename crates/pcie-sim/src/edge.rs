@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use super::tlp::{Class, Tlp};
-use dray_topology::WRITE_HEADER;
 use dray_topology::{
     Credits, Edge, Link, LinkRate, NodeKind, QueueOrganisation, Switching, Topology,
 };
@@ -58,8 +57,9 @@ pub(super) struct CreditPool {
 #[derive(Debug)]
 pub(super) struct EdgeState {
     pub(super) ps_per_byte: u64,
-    /// Framing of one TLP, bytes.
-    pub(super) framing: u32,
+    /// Framing of one TLP, bytes; `None` between sockets, where a TLP's header does not travel: what does instead is in
+    /// the capacity.
+    pub(super) framing: Option<u32>,
     /// Flight from output to input.
     pub(super) flight: u64,
     /// More flight for TLPs that start at the sender: its root complex or PCIe core.
@@ -136,10 +136,16 @@ impl EdgeState {
         }
     }
 
-    /// How long it takes to send a TLP of so many bytes, ps.
+    /// How long it takes to send a TLP, ps.
     #[inline]
-    pub(super) fn sending(&self, wire: u32) -> u64 {
-        span(u64::from(wire + self.framing), self.ps_per_byte)
+    pub(super) fn sending(&self, tlp: &Tlp) -> u64 {
+        let bytes = match (self.framing, tlp.payload) {
+            (Some(framing), _) => tlp.wire + framing,
+            // A request has a header alone.
+            (None, 0) => tlp.wire,
+            (None, payload) => payload.into(),
+        };
+        span(u64::from(bytes), self.ps_per_byte)
     }
 
     /// Takes credits that have arrived.
@@ -186,20 +192,17 @@ impl EdgeState {
 }
 
 /// TLP bytes per second and framing. A capacity that is given is payload of TLPs of the link's
-/// MPS, as it was measured; their headers come on top. Between sockets it is payload of TLPs of 256 bytes: a TLP's
-/// header does not travel there, and what does is in the capacity.
-fn rate(edge: &Edge, link: &Link) -> (f64, u32) {
+/// MPS, as it was measured; their headers come on top.
+fn rate(edge: &Edge, link: &Link) -> (f64, Option<u32>) {
     if link.generation == 0 {
-        const PAYLOAD: f64 = 256.0;
-        let whole = PAYLOAD + f64::from(WRITE_HEADER);
-        return (edge.capacity_gib_s * GIB * whole / PAYLOAD, 0);
+        return (edge.capacity_gib_s * GIB, None);
     }
     let derived = LinkRate::of(link.generation, link.width, link.mps);
     let rate = match edge.capacity_given {
         true => edge.capacity_gib_s / derived.payload_gib_s(link.mps) * derived.tlp_bytes_per_s,
         false => derived.tlp_bytes_per_s,
     };
-    (rate, derived.framing_bytes)
+    (rate, Some(derived.framing_bytes))
 }
 
 /// From the link to the agent, and how much nearer on-chip memory is.

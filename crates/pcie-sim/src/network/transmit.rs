@@ -17,13 +17,13 @@ impl Network {
         let next = self.routes.hops[tlp.hop as usize + 1];
         let sending_next = match next {
             NONE => 0,
-            next => self.edges[next as usize].sending(tlp.wire),
+            next => self.edges[next as usize].sending(tlp),
         };
         let edge = &mut self.edges[edge_index as usize];
         let class = tlp.class as usize;
         edge.blocked = false;
         edge.take_credits(tlp);
-        let end = now + edge.sending(tlp.wire);
+        let end = now + edge.sending(tlp);
         debug_assert!(
             tlp.tail_at <= end,
             "a TLP leaves before its bytes are there"
