@@ -48,7 +48,11 @@ impl DeviceRun {
             for engine in &group.engines {
                 let at = EngineAt::new(index, engines.len());
                 let (flow, stream) = (flows.len(), events.stream());
-                engines.push(EngineRun::new(*engine, flow, stream, at, buffers, alone));
+                let run = EngineRun::new(*engine, flow, stream, at, buffers, alone);
+                engines.push(EngineRun {
+                    group: group.id,
+                    ..run
+                });
                 flows.push(at);
             }
         }
@@ -78,7 +82,7 @@ impl DeviceRun {
     pub(crate) fn wait_at_port(&self, outstanding: &Outstanding) -> Duration {
         let others = self.engines.iter().filter_map(|engine| {
             let cost = engine.costs.get(engine.current?.cost)?;
-            Some(cost.service.outstanding)
+            Some((engine.group, cost.service.outstanding))
         });
         outstanding.wait(others)
     }

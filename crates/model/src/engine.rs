@@ -70,6 +70,8 @@ pub(crate) struct Ending {
 pub(crate) struct EngineRun {
     /// Index on the device.
     pub(crate) id: u16,
+    /// Its group, whose engines share read buffers.
+    pub(crate) group: u16,
     /// Flow slot of the shared bandwidth.
     pub(crate) flow: usize,
     /// Records leave an engine mostly in order.
@@ -96,6 +98,7 @@ impl EngineRun {
     ) -> EngineRun {
         EngineRun {
             id,
+            group: 0,
             flow,
             stream,
             pipe: EnginePipe::default(),

@@ -51,8 +51,10 @@ pub struct Service {
 /// Reads that a descriptor has outstanding while its lines have their turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outstanding {
-    /// Lines for which it holds read buffers; 0 unless the device's ports limit it.
+    /// Lines for which it holds read buffers; 0 where memory or a link limits it, and lines wait there.
     lines: u64,
+    /// Lines for which its group may hold them.
+    allowed: u64,
     /// Lines for which the device has read buffers; 0 if it reads nothing.
     most: u64,
     /// Time from a request to the port, femtoseconds.
@@ -63,14 +65,21 @@ pub struct Outstanding {
 
 impl Outstanding {
     /// How long a line of this descriptor waits at the read port for those that `others` on the same device have
-    /// requested already.
+    /// requested already; each comes with its group, those of a group one after the other.
     ///
-    /// Each of them has as many lines outstanding as it holds buffers for. The memory needs `travel` for a line; those
+    /// Each of them has as many lines outstanding as it holds buffers for, those of a group together as many as that may
+    /// hold. The memory needs `travel` for a line; those
     /// that the port has no turn for in that time queue at it (Little's law).
-    pub fn wait(&self, others: impl Iterator<Item = Outstanding>) -> Duration {
+    pub fn wait(&self, others: impl Iterator<Item = (u16, Outstanding)>) -> Duration {
         let (mut lines, mut travel_fs) = (0, 0);
-        for other in others {
-            lines += other.lines;
+        let mut of_group = (None, 0);
+        for (group, other) in others.filter(|(_, other)| other.lines > 0) {
+            if of_group.0 != Some(group) {
+                of_group = (Some(group), 0);
+            }
+            let more = other.lines.min(other.allowed - of_group.1);
+            of_group.1 += more;
+            lines += more;
             travel_fs = travel_fs.max(other.travel_fs);
         }
         let turns_fs = lines.min(self.most) * self.line_fs;
@@ -178,11 +187,14 @@ impl EngineTiming {
                 shared(link, per_line(p.socket_link * stream.lines()));
             }
         }
+        // Its own read buffers may limit it, and those of several together still fill the port.
+        let at_ports = demand.alone_fs() <= port;
         // Little's law: a line holds its part of the read buffers for as long as its read takes.
         let buffers_fs = per_line(occupancy_fs / window(p.read_buffers));
-        shared(Resource(DEVICE_RESOURCES * device + 2), buffers_fs);
+        if !alone || buffers_fs > port {
+            demand.add(Resource(DEVICE_RESOURCES * device + 2), buffers_fs);
+        }
         demand.limit(per_line(occupancy_fs / window(buffers)));
-        let at_ports = demand.alone_fs() <= port;
         let outstanding = match read_lines {
             0 => Outstanding::default(),
             _ => Outstanding {
@@ -191,6 +203,7 @@ impl EngineTiming {
                 } else {
                     0
                 },
+                allowed: window(buffers),
                 most: window(p.read_buffers),
                 travel_fs: travel.0 * 1000,
                 line_fs: p.port_read,

@@ -290,7 +290,7 @@ fn the_wait_for_a_neighbours_lines_agrees_with_a_simulation_of_them() {
             ..REQUESTER
         };
         let neighbour = platform.service(requester, &copy(1 << 20, 0)).outstanding;
-        let closed = newcomer.wait([neighbour].into_iter()).as_ns();
+        let closed = newcomer.wait([(0, neighbour)].into_iter()).as_ns();
         let followed = wait_of_lines(&platform, buffers, &mut rng);
         assert!(
             (closed - followed).abs() < 8.0,
@@ -304,7 +304,7 @@ fn only_what_keeps_the_ports_busy_makes_others_wait() {
     let platform = platform();
     let outstanding = |transfer: &Transfer| platform.service(REQUESTER, transfer).outstanding;
     let wait = |of: &Transfer, others: &[Transfer]| {
-        let others: Vec<_> = others.iter().map(outstanding).collect();
+        let others: Vec<_> = others.iter().map(|one| (0, outstanding(one))).collect();
         outstanding(of).wait(others.into_iter())
     };
     let (small, large) = (copy(64, 0), copy(1 << 20, 0));
@@ -320,6 +320,18 @@ fn only_what_keeps_the_ports_busy_makes_others_wait() {
     // Neither has reads at the port.
     assert_eq!(wait(&small, &[fill]), Duration::ZERO);
     assert_eq!(wait(&fill, &[large]), Duration::ZERO);
+    // Engines of one group share what it may hold, and groups do not.
+    let few = Requester {
+        buffers: 40,
+        ..REQUESTER
+    };
+    let few = platform.service(few, &large).outstanding;
+    let together = |groups: [u16; 2]| {
+        let others = groups.map(|group| (group, few));
+        outstanding(&small).wait(others.into_iter())
+    };
+    assert_eq!(together([0, 0]), Duration::ZERO);
+    assert!(together([0, 1]) > Duration::from_ns(50));
     // A few lines, and one whose lines wait at the memory and not at the port.
     assert_eq!(wait(&small, &[small]), Duration::ZERO);
     let cxl = Transfer {
