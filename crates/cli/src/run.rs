@@ -39,7 +39,8 @@ stack then needs AT_MINSIGSTKSZ bytes for the kernel's frame alone. With
 --supervise always no instruction raises a signal, and each stops the program
 for its tracer; where the processor can fault CPUID (cpuid_fault in
 /proc/cpuinfo), CPUID then shows these instructions, which was not tried on such
-a processor.
+a processor: a thread that blocks SIGSEGV while it asks loses its process's
+handler of it.
 Exit codes: those of the command; a signal that ends it ends dray. 1 the session
 failed, 2 usage or bad input, 126 the command cannot be executed, 127 there is
 no such command.";

@@ -2,7 +2,7 @@
 //! session executes.
 //!
 //! `arch_prctl(ARCH_SET_CPUID, 0)` is for the thread that calls it, and execve(2) ends its effect (Linux 4.12): a
-//! tracee makes the call at its entry, by eight bytes that stand there for that time. From then on CPUID raises
+//! tracee makes the call at its entry, by eight bytes that stand there for that time, and stops when it is done. From then on CPUID raises
 //! SIGSEGV, which stops the tracee, and the supervisor answers with its own processor's words.
 
 use std::arch::x86_64::{__cpuid_count, CpuidResult};
@@ -17,8 +17,10 @@ use crate::cpu;
 const FAULTS: &str = "cpuid_fault";
 /// `ARCH_SET_CPUID` of `asm/prctl.h`; 0 makes CPUID fault.
 const ARCH_SET_CPUID: u64 = 0x1012;
-/// `mov eax, SYS_arch_prctl; syscall; int3`: one word of ptrace(2).
-const CALL: [u8; 8] = [0xb8, libc::SYS_arch_prctl as u8, 0, 0, 0, 0x0f, 0x05, 0xcc];
+/// `mov eax, SYS_arch_prctl; syscall; nop`: one word of ptrace(2).
+const CALL: [u8; 8] = [0xb8, libc::SYS_arch_prctl as u8, 0, 0, 0, 0x0f, 0x05, 0x90];
+/// Bytes of the first two.
+const CALLED: u64 = 7;
 /// CPUID.
 const CPUID: [u8; 2] = [0x0f, 0xa2];
 /// The code segment of a 64-bit program.
@@ -40,7 +42,8 @@ pub(super) struct Request {
     word: u64,
 }
 
-/// Has a tracee that has just executed a program make the call as soon as it goes on; `None` where it cannot.
+/// Has a tracee that has just executed a program make the call as soon as it goes on, until a call is done; `None` where
+/// it cannot.
 ///
 /// # Errors
 /// The tracee has been killed.
@@ -52,21 +55,24 @@ pub(super) fn begin(tid: Tid) -> io::Result<Option<Request>> {
     let Ok(word) = ptrace::word(tid, registers.rip) else {
         return Ok(None);
     };
-    ptrace::set_word(tid, registers.rip, u64::from_le_bytes(CALL))?;
+    // Without memory for its own copy of the page CPUID stays the machine's.
+    if ptrace::set_word(tid, registers.rip, u64::from_le_bytes(CALL)).is_err() {
+        return Ok(None);
+    }
     let mut asking = registers;
     (asking.rdi, asking.rsi) = (ARCH_SET_CPUID, 0);
     ptrace::set_registers(tid, &asking)?;
     Ok(Some(Request { registers, word }))
 }
 
-/// Whether the call is done, at a SIGTRAP of the tracee: then the program is as it was before it. The answer of the
+/// Whether the call is done, where a call of the tracee is: then the program is as it was before it. The answer of the
 /// call does not matter: where it is an error CPUID is the machine's.
 ///
 /// # Errors
 /// The tracee has been killed.
 pub(super) fn end(tid: Tid, request: Request) -> io::Result<bool> {
     let entry = request.registers.rip;
-    if ptrace::registers(tid)?.rip != entry.wrapping_add(CALL.len() as u64) {
+    if ptrace::registers(tid)?.rip != entry.wrapping_add(CALLED) {
         return Ok(false);
     }
     ptrace::set_word(tid, entry, request.word)?;
@@ -175,10 +181,14 @@ mod tests {
                     executed += 1;
                     0
                 }
-                Event::Signal(libc::SIGTRAP) => {
-                    let request = request.take().expect("a call that is being made");
-                    assert!(end(tid, request).expect("a tracee"));
-                    done += 1;
+                Event::SystemCallDone => {
+                    // The first that is done is execve(2).
+                    if let Some(made) = request
+                        && end(tid, made).expect("a tracee")
+                    {
+                        request = None;
+                        done += 1;
+                    }
                     0
                 }
                 Event::Signal(libc::SIGSEGV) => {
@@ -189,7 +199,11 @@ mod tests {
                 Event::Signal(signal) => signal,
                 _ => 0,
             };
-            ptrace::go_on(tid, signal).expect("a tracee that has stopped");
+            let go_on = match request {
+                Some(_) => ptrace::go_on_until_call,
+                None => ptrace::go_on,
+            };
+            go_on(tid, signal).expect("a tracee that has stopped");
         }
         (status.expect("an end"), executed, done)
     }

@@ -159,8 +159,14 @@ impl Supervisor {
                     && let Some(tracee) = self.tracees.get_mut(&tid)
                 {
                     tracee.entry = cpuid::begin(tid)?;
+                    if tracee.entry.is_some() {
+                        return ptrace::go_on_until_call(tid, 0);
+                    }
                 }
                 self.go_on(tid, 0)
+            }
+            Event::SystemCall | Event::SystemCallDone if self.is_at_entry(tid) => {
+                self.at_entry(tid, event)
             }
             Event::SystemCall => self.system_call(tid),
             Event::SystemCallDone => {
@@ -232,14 +238,7 @@ impl Supervisor {
     }
 
     fn signal(&mut self, tid: Tid, signal: i32) -> io::Result<()> {
-        let verdict = match self.tracees.get_mut(&tid) {
-            Some(tracee) if signal == libc::SIGTRAP => match tracee.entry {
-                Some(request) if cpuid::end(tid, request)? => {
-                    tracee.entry = None;
-                    Verdict::Done
-                }
-                _ => Verdict::Deliver(signal),
-            },
+        let verdict = match self.tracees.get(&tid) {
             Some(tracee) if matches!(signal, libc::SIGSEGV | libc::SIGILL) => {
                 trap::answer(tid, &tracee.space.borrow(), signal)?
             }
@@ -247,8 +246,31 @@ impl Supervisor {
         };
         match verdict {
             Verdict::Done => self.go_on(tid, 0),
+            Verdict::Deliver(signal) if self.is_at_entry(tid) => {
+                ptrace::go_on_until_call(tid, signal)
+            }
             Verdict::Deliver(signal) => self.go_on(tid, signal),
         }
+    }
+
+    /// Whether a tracee makes the call at the entry of its program.
+    fn is_at_entry(&self, tid: Tid) -> bool {
+        self.tracees
+            .get(&tid)
+            .is_some_and(|tracee| tracee.entry.is_some())
+    }
+
+    /// A call of a tracee at the entry of its program begins, or is done: execve(2) itself, or the one that it makes there.
+    fn at_entry(&mut self, tid: Tid, event: Event) -> io::Result<()> {
+        if event == Event::SystemCallDone
+            && let Some(tracee) = self.tracees.get_mut(&tid)
+            && let Some(request) = tracee.entry
+            && cpuid::end(tid, request)?
+        {
+            tracee.entry = None;
+            return self.go_on(tid, 0);
+        }
+        ptrace::go_on_until_call(tid, 0)
     }
 }
 
