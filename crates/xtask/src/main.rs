@@ -200,16 +200,28 @@ fn install_library(
         (&DML, "dray-dml", "dray_dml", "crates/dml/include/dml"),
         (&DTO, "dray-dto", "dray_dto", "crates/dto/include"),
     ];
-    let mut files = Vec::new();
-    for (kind, package, target, headers) in libraries {
+    // All are built before the first is installed.
+    let built = libraries.map(|(kind, package, target, headers)| {
         let archive = static_library(&build(root, package, profile)?, target);
-        files.extend(install(&Library {
+        Ok(Library {
             kind,
             archive: archive.context("cargo does not say where the static library is")?,
             headers: root.join(headers),
             paths: paths.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             compiler: compiler(&std::env::var_os("CC").unwrap_or_default()),
+        })
+    });
+    let built = built.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    let mut files = Vec::new();
+    for library in &built {
+        let made = install(library);
+        files.extend(made.with_context(|| match files.len() {
+            0 => "nothing was installed".to_owned(),
+            count => format!(
+                "installed before it: {count} files, from {}",
+                built[0].kind.name
+            ),
         })?);
     }
     Ok(files)
