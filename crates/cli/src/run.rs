@@ -313,9 +313,10 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
         ended.ending = Ending::Exited(1);
     }
     if asked_nothing(&ended, machine.require)
-        && let faults = session.supervise != Supervise::Always
-        && dray_run::can_fault_cpuid()
-        && let Some(note) = (session.command.first()).and_then(|name| cpuid::note(name, faults))
+        && let Some(note) = session.command.first().and_then(|name| {
+            let unsupervised = session.supervise != Supervise::Always;
+            cpuid::note(name, unsupervised && dray_run::can_fault_cpuid())
+        })
     {
         eprintln!("note: {note}");
     }

@@ -127,8 +127,8 @@ const EXPECTED: &[(&str, usize, u64, u64)] = &[
     (
         "overtaking",
         12,
-        0xea3d_35d1_1565_bf68,
-        0x4592_8b73_40e2_878b,
+        0x81ba_2b17_7a20_2dd3,
+        0xa283_94ce_039e_13b8,
     ),
     ("pages", 150, 0x165c_c998_dd3b_96c1, 0xb6ff_1aa0_33e9_dd3b),
     (
@@ -144,7 +144,7 @@ const EXPECTED: &[(&str, usize, u64, u64)] = &[
         0x3a31_2b0a_d59e_b45e,
     ),
     ("split", 35, 0x7ad2_b12d_0477_775e, 0x3da2_7343_0caf_15d9),
-    ("tenants", 9, 0xbac2_b571_fea5_9478, 0xca30_7fa1_13f4_f051),
+    ("tenants", 9, 0x0685_7868_bb25_e55b, 0xd707_4c69_8d6b_7e4c),
     (
         "tier-copies",
         360,
