@@ -122,7 +122,7 @@ struct SessionArgs {
     /// Write the findings to a file as JSON.
     #[arg(long, value_name = "FILE", requires = "sanitize")]
     sanitize_file: Option<PathBuf>,
-    /// Have an adversary choose what the devices do, among what the specification allows: SEED[..SEED][:KINDS][@FIRST-LAST].
+    /// Have an adversary choose what the devices do, among what the specification allows: `SEED[..SEED][:KINDS][@FIRST-LAST]`.
     ///
     /// Descriptors are executed late and in any order that one engine, fences and drains leave open (delay), records
     /// come long after data (record), the lines of a destination are written in any order (lines), a descriptor that does not
