@@ -238,7 +238,7 @@ fn jobs_are_scheduled_by_every_policy_and_bad_jobs_refused() {
         .iter()
         .map(|s| s["policy"].as_str().unwrap())
         .collect();
-    assert_eq!(policies, ["start-all", "first-come", "guided"]);
+    assert_eq!(policies, ["start-all", "first-come", "ordered", "guided"]);
     for schedule in schedules {
         let jobs = schedule["jobs"].as_array().unwrap();
         assert_eq!(jobs.len(), 56);
@@ -261,7 +261,7 @@ fn jobs_are_scheduled_by_every_policy_and_bad_jobs_refused() {
         dir.path(),
         "fabric schedule --topology gpu8 --jobs jobs.toml --no-replay --format csv",
     );
-    assert_eq!(csv.lines().count(), 1 + 9, "{csv}");
+    assert_eq!(csv.lines().count(), 1 + 12, "{csv}");
     let cases = [
         ("", "no job"),
         ("from = \"gpu0\"\nto = \"gpu1\"\nbytes = 0", "job 1"),
