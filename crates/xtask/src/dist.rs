@@ -118,7 +118,7 @@ const MAINTAINER: &str = "The dray authors <dray@localhost.localdomain>";
 /// Why the package is one, and not three.
 const OVERRIDES: &str = "\
 # Command, library and headers are one package: nobody can have a command and a library of two versions.
-dray: package-name-doesnt-match-sonames libdray1
+dray: package-name-doesnt-match-sonames libdray-dml1 libdray-dto1 libdray1
 dray: non-dev-pkg-with-shlib-symlink
 dray: no-symbols-control-file
 # The package is not part of Debian: there is no bug in its tracker that it closes.
