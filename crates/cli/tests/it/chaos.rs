@@ -1,22 +1,12 @@
 //! The adversary of `dray run`: a program that is wrong fails with seeds, which are reduced to what matters; its right
 //! twin does not.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-fn program(directory: &TempDir) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/races/fault.c");
-    let program = directory.path().join("fault");
-    let built = Command::new("cc")
-        .args(["-O1", "-Wall", "-Wno-psabi", "-o"])
-        .args([&program, &source])
-        .status();
-    assert!(built.expect("a compiler").success());
-    program
-}
+use crate::common::race_example;
 
 fn dray(arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("dray"));
@@ -36,7 +26,7 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn a_seed_that_fails_is_reduced_to_the_choices_that_matter() {
     let directory = TempDir::new().expect("a directory");
-    let program = program(&directory);
+    let program = race_example(directory.path(), "fault");
     let program = program.to_str().expect("text");
     let all = run(&["--chaos", "1..6", "--", program, "wrong"]);
     assert_eq!(all.status.code(), Some(1), "{all:?}");

@@ -6,19 +6,10 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::common::race_example;
+
 /// What a program does while a descriptor is in flight is seen in most runs: a machine may give it no processor for long.
 const TRIES: usize = 20;
-
-fn clinic(directory: &TempDir) -> std::path::PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/races/clinic.c");
-    let program = directory.path().join("clinic");
-    let built = Command::new("cc")
-        .args(["-O1", "-Wall", "-Wno-psabi", "-o"])
-        .args([&program, &source])
-        .status();
-    assert!(built.expect("a compiler").success());
-    program
-}
 
 /// What the last line says of a case, and whether the session was an error.
 fn judged(program: &Path, case: &str, twin: &str) -> (String, bool) {
@@ -39,7 +30,7 @@ fn judged(program: &Path, case: &str, twin: &str) -> (String, bool) {
 #[test]
 fn findings_are_written_as_their_schema_says() {
     let directory = TempDir::new().expect("a directory");
-    let program = clinic(&directory);
+    let program = race_example(directory.path(), "clinic");
     let mut documents = Vec::new();
     for case in ["copy-of-copy", "size-zero", "overrun"] {
         let file = directory.path().join(case);
@@ -73,7 +64,7 @@ fn findings_are_written_as_their_schema_says() {
 #[test]
 fn every_class_is_named_and_the_right_twin_is_not() {
     let directory = TempDir::new().expect("a directory");
-    let program = clinic(&directory);
+    let program = race_example(directory.path(), "clinic");
     let list = Command::new(&program)
         .arg("list")
         .output()

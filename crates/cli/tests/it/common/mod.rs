@@ -1,6 +1,6 @@
 //! Runs the command in a directory of its own.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use assert_cmd::Command;
@@ -32,4 +32,19 @@ pub(crate) fn output(dir: &Path, arguments: &str) -> String {
         .stdout
         .clone();
     String::from_utf8(output).expect("it writes text")
+}
+
+/// The program of `examples/races` of this name, built in `dir`.
+pub(crate) fn race_example(dir: &Path, name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples/races")
+        .join(name)
+        .with_extension("c");
+    let program = dir.join(name);
+    let built = std::process::Command::new("cc")
+        .args(["-O1", "-Wall", "-Wno-psabi", "-o"])
+        .args([&program, &source])
+        .status();
+    assert!(built.expect("a compiler").success());
+    program
 }
