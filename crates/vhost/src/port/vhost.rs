@@ -147,8 +147,9 @@ impl VhostPort {
                 }
             };
             sent += count;
-            spent += u32::from(queue.is_spent());
-            if count == 0 || spent == MAX_SPENT {
+            let enough = queue.is_spent();
+            spent += u32::from(enough);
+            if (count == 0 && !enough) || spent == MAX_SPENT {
                 let dropped = packets.len() as u64;
                 queue.stats_mut().count_drops(DropCause::NoBuffer, dropped);
                 packets.drain(..).for_each(|p| pool.put(p));

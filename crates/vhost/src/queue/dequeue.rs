@@ -4,6 +4,7 @@ use dray_placement::Reason;
 
 use super::place::{gather, prefetch_ahead, prefetch_first, read_header};
 use super::taker::{Taker, stage, stage_one};
+use super::touch::{FEW, PAGE, Touch};
 use super::{DropCause, MAX_BURST, Queue, Running};
 use crate::copy::Channel;
 use crate::memory;
@@ -157,7 +158,37 @@ impl Queue {
             Ok(_) => {}
             Err(fault) => self.break_ring(fault),
         }
+        self.touch();
         !self.burst.buffers.is_empty()
+    }
+
+    /// Touches the pages of the burst. What there is no time for stays with the driver until the next call.
+    #[inline]
+    fn touch(&mut self) {
+        let Queue {
+            running: Some(Running { ring, .. }),
+            burst,
+            header_bytes,
+            ..
+        } = self
+        else {
+            return;
+        };
+        if burst.parts(PAGE) <= FEW {
+            return;
+        }
+        let mut touch = Touch::new();
+        // More is dropped without a look.
+        let longest = *header_bytes + MAX_PACKET_BYTES;
+        let touched = |buffer: &Buffer| {
+            let bytes = buffer.bytes as usize;
+            bytes > longest || touch.all(burst.segments_of(buffer), bytes)
+        };
+        let left = burst.buffers.iter().map(touched).position(|all| !all);
+        if let Some(first) = left {
+            ring.unfetch(burst, burst.buffers.len() - first);
+            burst.spent = true;
+        }
     }
 }
 

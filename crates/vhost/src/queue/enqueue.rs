@@ -6,6 +6,7 @@ use super::log::log_buffers;
 use super::place::{Placed, Placer, prefetch_ahead, prefetch_first, scatter, write_header};
 use super::slots::Slots;
 use super::taker::{Taker, stage, stage_one};
+use super::touch::Touch;
 use super::{DropCause, MAX_BURST, Queue, QueueStats, Running};
 use crate::copy::Channel;
 use crate::memory::{self, DirtyLog};
@@ -49,6 +50,7 @@ impl Queue {
                 continue;
             }
             match work.placer.place(len, |skipped| used.push(skipped)) {
+                Ok(Placed::In { from, .. }) if !work.touch(from, long + len) => break,
                 Ok(Placed::In { from, to }) => {
                     let header = header_of(packet, features, to - from);
                     let source = packet.data();
@@ -134,6 +136,7 @@ impl Queue {
             }
             let skipped = |used: Used| slots.open(None, used, &[]);
             match work.placer.place(len, skipped) {
+                Ok(Placed::In { from, .. }) if !work.touch(from, long + len) => break,
                 Ok(Placed::In { from, to }) => {
                     let header = header_of(packet, features, to - from);
                     let source = packet.data();
@@ -196,6 +199,7 @@ impl Queue {
 /// What a burst to the guest works on, borrowed from the queue.
 struct Work<'a> {
     placer: Placer<'a>,
+    touch: Touch,
     ahead: Ahead,
     used: &'a mut Vec<Used>,
     stats: &'a mut QueueStats,
@@ -247,6 +251,7 @@ impl<'a> Work<'a> {
                 mergeable,
                 header_bytes: *header_bytes as u32,
             },
+            touch: Touch::new(),
             ahead,
             used,
             stats,
@@ -260,6 +265,21 @@ impl<'a> Work<'a> {
     #[inline]
     fn prefetch_ahead(&self) {
         prefetch_ahead(self.placer.burst, self.placer.next, &self.ahead);
+    }
+
+    /// Touches the first `bytes` of the buffers from `from` on that were taken last. If there is no time for all of it,
+    /// they are not taken.
+    #[inline]
+    fn touch(&mut self, from: usize, bytes: usize) -> bool {
+        let burst = &mut *self.placer.burst;
+        let (first, last) = (&burst.buffers[from], &burst.buffers[self.placer.next - 1]);
+        let segments = &burst.segments[first.first as usize..last.end as usize];
+        let all = self.touch.all(segments, bytes);
+        if !all {
+            burst.spent = true;
+            self.placer.next = from;
+        }
+        all
     }
 
     /// Logs the buffer that was taken last.

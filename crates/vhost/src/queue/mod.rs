@@ -14,6 +14,7 @@ mod place;
 mod slots;
 mod stats;
 mod taker;
+mod touch;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -162,7 +163,7 @@ impl Queue {
         self.running.is_some() && self.broken.is_none()
     }
 
-    /// Whether the last call fetched fewer buffers than there were, because these had made enough work.
+    /// Whether the last call took fewer buffers than there were, because these had made enough work.
     pub(crate) fn is_spent(&self) -> bool {
         self.burst.spent
     }

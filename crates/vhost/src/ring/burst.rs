@@ -114,7 +114,7 @@ pub struct Burst {
     bytes: u64,
     /// Bytes after which it takes no further buffer.
     max_bytes: u64,
-    /// Whether a fetch ended because it had enough.
+    /// Whether it had enough before there were no further buffers.
     pub(crate) spent: bool,
 }
 
@@ -147,6 +147,12 @@ impl Burst {
         self.buffers.clear();
         self.segments.clear();
         (self.walked, self.bytes, self.spent) = (0, 0, false);
+    }
+
+    /// Segments, and whole pages of so many bytes.
+    #[inline]
+    pub(crate) fn parts(&self, page: usize) -> usize {
+        self.segments.len() + self.bytes as usize / page
     }
 
     #[inline]

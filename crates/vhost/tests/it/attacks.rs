@@ -5,9 +5,10 @@ use std::path::Path;
 use dray_vhost::forward::{Mode, Switch};
 use dray_vhost::port::{Port, VhostPort, VhostSetup};
 use dray_vhost::protocol::features as f;
+use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::driver::Kind;
-use crate::guest::{BASE, Guest, Setup};
+use crate::guest::{BASE, Guest, SIZE, Setup};
 use crate::limits::table_of;
 
 const WRITE: u16 = 2;
@@ -17,14 +18,18 @@ const AREA: u64 = BASE + (8 << 20);
 /// fell into it: the least of several runs is the attack's own.
 const RUNS: usize = 7;
 
+/// Where pages lie that nobody has touched.
+const UNTOUCHED: u64 = BASE + (12 << 20);
 /// Buffers by the entries of their tables: address, length.
 type Entries = Vec<(u64, u32)>;
 
 /// Name, queue, entries of each of its buffers.
-fn attacks() -> [(&'static str, usize, Entries); 8] {
-    let each = |count: u64, step: u64, len: u32| -> Entries {
-        (0..count).map(|i| (AREA + step * i, len)).collect()
+fn attacks() -> [(&'static str, usize, Entries); 10] {
+    let from = |start: u64, count: u64, step: u64, len: u32| -> Entries {
+        (0..count).map(|i| (start + step * i, len)).collect()
     };
+    let each = |count, step, len| from(AREA, count, step, len);
+    let untouched = || from(UNTOUCHED, 256, 4096, 256);
     [
         ("from guest, empty entries", 1, vec![(0xdead_0000, 0); 1000]),
         ("from guest, 1000 entries of a byte", 1, each(1000, 1, 1)),
@@ -34,6 +39,8 @@ fn attacks() -> [(&'static str, usize, Entries); 8] {
         ("to guest, empty entries", 0, vec![(0xdead_0000, 0); 1000]),
         ("to guest, 256 entries of a byte", 0, each(256, 1, 1)),
         ("to guest, 256 pages", 0, each(256, 4096, 256)),
+        ("from guest, 256 untouched pages", 1, untouched()),
+        ("to guest, 256 untouched pages", 0, untouched()),
     ]
 }
 
@@ -51,6 +58,9 @@ fn attack(dir: &Path, kind: Kind, queue: usize, entries: &Entries) -> u64 {
     let [attacker, neighbour] = &mut guests;
     // Headers without offloads: the packets are taken.
     attacker.memory.write(AREA, &vec![0; 2 << 20]);
+    let (hole, rest) = (UNTOUCHED - BASE, SIZE - (UNTOUCHED - BASE));
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(&attacker.memory.file, flags, hole, rest).expect("memory can be given back");
     let flags = if queue == 0 { WRITE } else { 0 };
     for _ in 0..100 {
         let entry = table_of(attacker, entries, flags);

@@ -319,6 +319,21 @@ impl Guest {
         self.poll_to_guest();
     }
 
+    /// Lets the back end take packets until so many buffers of the guest have come back: the pages of a long chain
+    /// may take it several calls.
+    pub fn poll_until_back(&mut self, out: &mut Vec<Packet>, buffers: usize) {
+        let mut back = 0;
+        for _ in 0..10_000 {
+            self.poll_data(out, 32);
+            self.settle(out);
+            back += self.rings[1].reclaim(&self.memory);
+            if back >= buffers {
+                break;
+            }
+        }
+        assert_eq!(back, buffers, "buffers that came back");
+    }
+
     pub fn poll_from_guest(&mut self, out: &mut Vec<Packet>, max: usize) {
         let queue = self.backend.from_guest(0);
         match self.asynchronous {

@@ -48,16 +48,10 @@ fn dropped_from_guest(name: &str, make: impl Fn(&mut Guest) -> Vec<Raw>) {
         let list = make(guest);
         guest.rings[1].add_raw(&guest.memory, &list);
         let mut out = Vec::new();
-        guest.poll_data(&mut out, 32);
-        guest.settle(&mut out);
+        guest.poll_until_back(&mut out, 1);
         assert!(out.is_empty(), "{name}: a packet was made of it");
         let drops = guest.backend.queues()[1].stats().drops;
         assert_eq!(drops.total(), 1, "{name}: {drops:?}");
-        assert_eq!(
-            guest.rings[1].reclaim(&guest.memory),
-            1,
-            "{name}: not consumed"
-        );
         for _ in 0..100 {
             guest.assert_flows();
             guest.rings[1].reclaim(&guest.memory);

@@ -202,7 +202,8 @@ fn chains_of_131070_bytes_are_delivered() {
             guest.poll_data(&mut out, 32);
             guest.settle(&mut out);
             assert_eq!(out[0].bytes(), bytes);
-            assert_eq!(guest.deliver(&mut out), 1);
+            // Its pages may take several calls.
+            assert!((0..10_000).any(|_| guest.deliver(&mut out) == 1));
             guest.settle(&mut Vec::new());
             assert_eq!(guest.received().expect("it")[12..], bytes);
         }
