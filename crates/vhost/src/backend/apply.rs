@@ -187,7 +187,7 @@ impl Backend {
                 reason: "LOG_SHMFD was not agreed on",
             });
         }
-        match DirtyLog::new(file, bytes, offset) {
+        match DirtyLog::new(file, bytes, offset, &self.memory) {
             Ok(log) => {
                 self.log = Some(Arc::new(log));
                 self.tell_of_log();
@@ -230,7 +230,7 @@ impl Backend {
         if self.is_same_table(&table) {
             return Ok(());
         }
-        let memory = MemoryMap::from_table(table, self.session.options().address_space)?;
+        let memory = self.memory.replaced_by(table)?;
         self.use_memory(memory);
         Ok(())
     }
@@ -344,7 +344,7 @@ impl Backend {
             queue.set_error(None);
             self.vrings[index] = VringConfig::default();
         }
-        self.memory = Arc::new(MemoryMap::new(self.session.options().address_space));
+        self.memory = Arc::new(self.memory.cleared());
         (self.log, self.log_event) = (None, None);
         self.session = Session::new(*self.session.options());
         self.use_log();

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
-use super::Mapping;
+use super::{Mapping, MemoryMap};
 use crate::VhostError;
 
 /// Bytes of a page of the log, whatever the machine's pages are.
@@ -23,11 +23,17 @@ pub struct DirtyLog {
 }
 
 impl DirtyLog {
-    /// Maps `bytes` bytes of a file from `offset`.
+    /// Maps `bytes` bytes of a file from `offset`. It takes no more address space than the front end's memory may, and
+    /// waits to be unmapped with it.
     ///
     /// # Errors
-    /// The log is empty, the file is shorter, or the kernel refuses.
-    pub fn new(file: OwnedFd, bytes: u64, offset: u64) -> Result<DirtyLog, VhostError> {
+    /// The log is empty or too long, the file is shorter, or the kernel refuses.
+    pub fn new(
+        file: OwnedFd,
+        bytes: u64,
+        offset: u64,
+        memory: &MemoryMap,
+    ) -> Result<DirtyLog, VhostError> {
         let error = |reason| VhostError::Log {
             bytes,
             offset,
@@ -36,7 +42,10 @@ impl DirtyLog {
         if bytes == 0 {
             return Err(error("it is empty"));
         }
-        let mapping = Mapping::new(file, 0, bytes, offset)
+        if offset.saturating_add(bytes) > memory.limit() {
+            return Err(error("it takes more address space than the port may"));
+        }
+        let mapping = Mapping::new(file, (0, bytes, offset), memory.waiting())
             .map_err(|_| error("its file is shorter, or cannot be mapped"))?;
         Ok(DirtyLog {
             mapping,
@@ -111,10 +120,14 @@ mod tests {
         bytes
     }
 
+    fn memory() -> MemoryMap {
+        MemoryMap::new(64)
+    }
+
     #[test]
     fn pages_are_marked_within_the_log_only() {
         let file = file(64);
-        let log = DirtyLog::new(file.try_clone().expect("it"), 4, 8).expect("a log");
+        let log = DirtyLog::new(file.try_clone().expect("it"), 4, 8, &memory()).expect("a log");
         assert_eq!(log.mark(0, 0), 0);
         assert_eq!(log.mark(4095, 2), 0, "two pages");
         assert_eq!(log.mark(9 * 4096, 4096), 0, "one page");
@@ -129,10 +142,14 @@ mod tests {
 
     #[test]
     fn logs_with_bad_sizes_or_offsets_are_refused() {
-        assert!(DirtyLog::new(file(64), 0, 0).is_err());
-        assert!(DirtyLog::new(file(64), 65, 0).is_err());
-        assert!(DirtyLog::new(file(64), 64, 1).is_err());
-        assert!(DirtyLog::new(file(64), u64::MAX, 1).is_err());
-        assert!(DirtyLog::new(file(64), 1, u64::MAX).is_err());
+        assert!(DirtyLog::new(file(64), 0, 0, &memory()).is_err());
+        assert!(DirtyLog::new(file(64), 65, 0, &memory()).is_err());
+        assert!(DirtyLog::new(file(64), 64, 1, &memory()).is_err());
+        assert!(DirtyLog::new(file(64), u64::MAX, 1, &memory()).is_err());
+        assert!(DirtyLog::new(file(64), 1, u64::MAX, &memory()).is_err());
+        assert!(
+            DirtyLog::new(file(96), 33, 32, &memory()).is_err(),
+            "address space"
+        );
     }
 }

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::unmap::Waiting;
 use super::{DirtyLog, Mapping};
 use crate::VhostError;
 
@@ -70,6 +71,8 @@ pub struct MemoryMap {
     regions: Vec<Region>,
     /// Address space that the mappings may take, in bytes.
     limit: u64,
+    /// Regions of this map and of those that it was made from which nobody uses, and which are still mapped.
+    waiting: Waiting,
 }
 
 impl MemoryMap {
@@ -78,28 +81,56 @@ impl MemoryMap {
         MemoryMap {
             regions: Vec::new(),
             limit,
+            waiting: Waiting::default(),
         }
     }
 
-    /// Maps a table of regions, each with its file, in so many bytes of address space.
+    /// A map in place of this one, without a region.
+    pub fn cleared(&self) -> MemoryMap {
+        self.of(Vec::new())
+    }
+
+    /// A map in place of this one, of a table of regions, each with its file.
     ///
     /// # Errors
-    /// A region that is empty, overflows, overlaps another, is longer than its file, or does not fit.
-    pub fn from_table(
-        table: Vec<(RegionInfo, OwnedFd)>,
-        limit: u64,
-    ) -> Result<MemoryMap, VhostError> {
-        let mut map = MemoryMap::new(limit);
-        for (info, file) in table {
-            map = map.with(info, file)?;
+    /// As [`MemoryMap::with`].
+    pub fn replaced_by(&self, table: Vec<(RegionInfo, OwnedFd)>) -> Result<MemoryMap, VhostError> {
+        let map = |map: MemoryMap, (info, file)| map.with(info, file);
+        table.into_iter().try_fold(self.cleared(), map)
+    }
+
+    fn of(&self, regions: Vec<Region>) -> MemoryMap {
+        MemoryMap {
+            regions,
+            limit: self.limit,
+            waiting: self.waiting.clone(),
         }
-        Ok(map)
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    pub(super) fn waiting(&self) -> &Waiting {
+        &self.waiting
+    }
+
+    /// Whether regions that it has replaced are still to be unmapped. Who then adds further ones takes more
+    /// address space than the limit.
+    pub fn is_unmapping(&self) -> bool {
+        self.waiting.any()
+    }
+
+    /// Counts as one more region to be unmapped until it is dropped.
+    #[cfg(test)]
+    pub(crate) fn hold(&self) -> impl Drop + use<> {
+        self.waiting.one()
     }
 
     /// This map and one more region.
     ///
     /// # Errors
-    /// As [`MemoryMap::from_table`].
+    /// The region is empty, overflows, overlaps another, is longer than its file, or does not fit.
     pub fn with(&self, info: RegionInfo, file: OwnedFd) -> Result<MemoryMap, VhostError> {
         info.check()?;
         let overlaps = |r: &Region| {
@@ -115,7 +146,8 @@ impl MemoryMap {
         if taken.saturating_add(more) > self.limit {
             return Err(info.error("the port's regions would take more address space than it may"));
         }
-        let mapping = Arc::new(Mapping::new(file, info.guest, info.size, info.offset)?);
+        let place = (info.guest, info.size, info.offset);
+        let mapping = Arc::new(Mapping::new(file, place, &self.waiting)?);
         let region = Region {
             info,
             host: mapping.at(info.offset),
@@ -124,10 +156,7 @@ impl MemoryMap {
         let mut regions = self.regions.clone();
         let at = regions.partition_point(|r| r.info.guest < info.guest);
         regions.insert(at, region);
-        Ok(MemoryMap {
-            regions,
-            limit: self.limit,
-        })
+        Ok(self.of(regions))
     }
 
     /// This map without a region.
@@ -139,10 +168,7 @@ impl MemoryMap {
         let at = found.ok_or_else(|| info.error("no region has this place and size"))?;
         let mut regions = self.regions.clone();
         regions.remove(at);
-        Ok(MemoryMap {
-            regions,
-            limit: self.limit,
-        })
+        Ok(self.of(regions))
     }
 
     /// The regions, by guest address.

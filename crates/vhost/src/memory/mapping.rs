@@ -8,11 +8,19 @@ use std::ptr::{self, NonNull};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use super::guard::Guard;
+use super::unmap::{self, Waiting};
 use crate::VhostError;
 
-/// A mapped memory file, from its beginning to the end of one region. Unmapped when dropped.
+/// A mapped memory file, from its beginning to the end of one region. When it is dropped, another thread unmaps it.
 #[derive(Debug)]
 pub struct Mapping {
+    /// Taken when it is dropped.
+    mapped: Option<Mapped>,
+    waiting: Waiting,
+}
+
+#[derive(Debug)]
+struct Mapped {
     /// Dropped first: once the range is unmapped, another thread may map and guard the same addresses.
     guard: Guard,
     range: Range,
@@ -27,17 +35,22 @@ struct Range {
 
 // SAFETY: the mapping is memory that another process writes at any time; all access is through raw
 // pointers, and threads may share it as processes do.
-unsafe impl Send for Mapping {}
+unsafe impl Send for Range {}
 // SAFETY: as above.
-unsafe impl Sync for Mapping {}
+unsafe impl Sync for Range {}
 
 impl Mapping {
     /// Maps `size` bytes of a file from `offset`; the mapping begins at the file's beginning and is
-    /// rounded up to the file's block size, as huge pages want it.
+    /// rounded up to the file's block size, as huge pages want it. It counts as waiting from its drop until
+    /// it is unmapped.
     ///
     /// # Errors
     /// The file is shorter than the region, or the kernel refuses.
-    pub fn new(file: OwnedFd, guest: u64, size: u64, offset: u64) -> Result<Mapping, VhostError> {
+    pub(super) fn new(
+        file: OwnedFd,
+        (guest, size, offset): (u64, u64, u64),
+        waiting: &Waiting,
+    ) -> Result<Mapping, VhostError> {
         let region = |reason| VhostError::Region {
             guest,
             size,
@@ -84,19 +97,35 @@ impl Mapping {
         // SAFETY: advice about a mapping of ours; a core dump need not hold a guest.
         let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), len, Advice::LinuxDontDump) };
         drop(File::from(file));
-        Ok(Mapping { guard, range })
+        Ok(Mapping {
+            mapped: Some(Mapped { guard, range }),
+            waiting: waiting.clone(),
+        })
     }
 
     /// The byte at `offset` of the file.
     pub(crate) fn at(&self, offset: u64) -> NonNull<u8> {
-        assert!(offset <= self.range.len as u64, "an offset beyond the file");
+        let range = &self.mapped().range;
+        assert!(offset <= range.len as u64, "an offset beyond the file");
         // SAFETY: it lies inside.
-        unsafe { self.range.base.add(offset as usize) }
+        unsafe { range.base.add(offset as usize) }
     }
 
     /// Whether the file was truncated under it, and an access found out.
     pub fn is_broken(&self) -> bool {
-        self.guard.is_hit()
+        self.mapped().guard.is_hit()
+    }
+
+    fn mapped(&self) -> &Mapped {
+        self.mapped.as_ref().expect("only a drop takes it")
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if let Some(mapped) = self.mapped.take() {
+            unmap::later(Box::new(mapped), &self.waiting);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod log;
 mod map;
 mod mapping;
 mod shared;
+mod unmap;
 
 pub(crate) use copy::{copy, read, write};
 pub use log::DirtyLog;

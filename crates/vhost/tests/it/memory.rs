@@ -24,12 +24,15 @@ fn a_sigbus_is_attributed_to_the_region_mapped_there_now() {
         offset: 0,
     };
     let work = move || {
+        let none = MemoryMap::new(1 << 40);
         for _ in 0..2000 {
+            // Few are mapped at a time, so that addresses come again.
+            while none.is_unmapping() {
+                std::hint::spin_loop();
+            }
             let memory = file(info.size);
             let shared = memory.try_clone().expect("another descriptor");
-            let map = MemoryMap::new(1 << 40)
-                .with(info, shared)
-                .expect("a region");
+            let map = none.with(info, shared).expect("a region");
             ftruncate(&memory, 4096).expect("shorter");
             let last = map.translate(info.size - 1, 1).expect("mapped");
             // SAFETY: the address is mapped; the handler gives it a page.
