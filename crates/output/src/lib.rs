@@ -6,6 +6,7 @@
 
 mod input;
 mod output;
+mod place;
 mod replace;
 mod shown;
 mod target;

@@ -1,24 +1,22 @@
 //! A place for a result, found writable before there is one.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
+use crate::place::{Place, kind};
 use crate::target::{Target, follow};
 use crate::{OutputError, replace};
 
 /// How long a pipe may be without a reader: one that is started in the same line of a shell.
 const READER_COMES: Duration = Duration::from_secs(2);
-/// The path has no links any more: one that is there now was made since.
-const NO_LINK: i32 = OFlags::NOFOLLOW.bits().cast_signed();
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -33,8 +31,8 @@ pub struct Output {
 enum Sink {
     /// A device, a pipe, a socket or an open file of this process: opened now, written as it is.
     Stream(File),
-    /// A regular file, or none yet; the path has no links any more.
-    Regular { path: PathBuf, exists: bool },
+    /// A regular file, or none yet.
+    Regular { place: Place, exists: bool },
 }
 
 impl Output {
@@ -81,7 +79,7 @@ impl Output {
                 let mut file = file;
                 file.write_all(bytes)
             }
-            Sink::Regular { path, .. } => replace::replace(path, bytes),
+            Sink::Regular { place, .. } => replace::replace(place, bytes),
         }
         .map_err(|source| self.failed(source))
     }
@@ -93,12 +91,8 @@ impl Output {
     pub fn into_file(self) -> Result<File, OutputError> {
         match self.sink {
             Sink::Stream(file) => Ok(file),
-            Sink::Regular { ref path, .. } => OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .custom_flags(NO_LINK)
-                .open(path)
+            Sink::Regular { ref place, .. } => place
+                .open(OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC)
                 .map_err(|source| self.failed(source)),
         }
     }
@@ -112,38 +106,29 @@ impl Output {
 }
 
 fn sink(path: &Path) -> io::Result<Sink> {
-    let path = match follow(path)? {
+    let (place, path) = match follow(path)? {
         Target::Descriptor(number) => return descriptor(number).map(Sink::Stream),
         Target::Foreign(path) => {
             let file = OpenOptions::new().append(true).open(path)?;
             return Ok(Sink::Stream(file));
         }
-        Target::Path(path) => path,
+        Target::Place { place, path } => (place, path),
     };
-    let there = match fs::metadata(&path) {
-        Ok(there) => there,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            replace::check(&path, None)?;
-            return Ok(Sink::Regular {
-                path,
-                exists: false,
-            });
-        }
+    let exists = match place.stat() {
+        Ok(there) => match kind(&there) {
+            FileType::RegularFile => true,
+            FileType::Directory => return Err(io::ErrorKind::IsADirectory.into()),
+            FileType::Socket => {
+                let socket = UnixStream::connect(&path)?;
+                return Ok(Sink::Stream(OwnedFd::from(socket).into()));
+            }
+            _ => return open(&place).map(Sink::Stream),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(error) => return Err(error),
     };
-    let kind = there.file_type();
-    if kind.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if kind.is_socket() {
-        let socket = UnixStream::connect(&path)?;
-        return Ok(Sink::Stream(OwnedFd::from(socket).into()));
-    }
-    if !kind.is_file() {
-        return open(&path).map(Sink::Stream);
-    }
-    replace::check(&path, Some(&there))?;
-    Ok(Sink::Regular { path, exists: true })
+    replace::check(&place, exists)?;
+    Ok(Sink::Regular { place, exists })
 }
 
 /// An open file of this process, with its place in the file.
@@ -164,18 +149,13 @@ fn descriptor(number: i32) -> io::Result<File> {
 }
 
 /// Opens a device or a pipe. A pipe without a reader is waited for, and not for ever.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+fn open(place: &Place) -> io::Result<File> {
     let since = Instant::now();
     let file = loop {
-        let opened = OpenOptions::new()
-            .write(true)
-            .custom_flags(flags)
-            .open(path);
-        match opened {
+        match place.open(OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY) {
             Err(error)
                 if error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
-                    && fs::metadata(path)?.file_type().is_fifo() =>
+                    && kind(&place.stat()?) == FileType::Fifo =>
             {
                 if since.elapsed() > READER_COMES {
                     return Err(io::Error::new(

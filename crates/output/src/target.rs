@@ -8,11 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::place::Place;
+
 /// Links that are followed before a path counts as a circle (`MAXSYMLINKS` of the kernel).
 const MAX_LINKS: usize = 40;
 
 /// The end of a path, all links followed.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Target {
     /// An open file of this process, as `/dev/stdout` and `/dev/fd/N` name one. To open it again by
     /// name would write from its beginning, over what was written there before.
@@ -20,7 +22,7 @@ pub(crate) enum Target {
     /// An open file of another process: not to be replaced, whatever name its link shows.
     Foreign(PathBuf),
     /// A name in a directory that exists; nothing may be there.
-    Path(PathBuf),
+    Place { place: Place, path: PathBuf },
 }
 
 /// Follows a path to its end.
@@ -55,7 +57,8 @@ pub(crate) fn follow(path: &Path) -> io::Result<Target> {
                 if error.kind() == io::ErrorKind::NotFound
                     || error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) =>
             {
-                return Ok(Target::Path(end));
+                let place = Place::new(&parent, name)?;
+                return Ok(Target::Place { place, path: end });
             }
             Err(error) => return Err(error),
         }
@@ -129,14 +132,21 @@ mod tests {
 
     use super::*;
 
+    /// Where a result would be made.
+    fn place(path: &Path) -> PathBuf {
+        match follow(path) {
+            Ok(Target::Place { path, .. }) => path,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn links_are_resolved_to_a_missing_target() {
         let directory = tempfile::tempdir().unwrap();
         let real = fs::canonicalize(directory.path()).unwrap();
         symlink("second", real.join("first")).unwrap();
         symlink("nothing", real.join("second")).unwrap();
-        let found = follow(&real.join("first")).unwrap();
-        assert_eq!(found, Target::Path(real.join("nothing")));
+        assert_eq!(place(&real.join("first")), real.join("nothing"));
         symlink("round", real.join("round")).unwrap();
         let error = follow(&real.join("round")).unwrap_err();
         assert_eq!(
@@ -159,8 +169,7 @@ mod tests {
         ] {
             symlink(to, real.join(link)).unwrap();
         }
-        let folder = follow(&real.join("folder/name")).unwrap();
-        assert_eq!(folder, Target::Path(real.join("below/name")));
+        assert_eq!(place(&real.join("folder/name")), real.join("below/name"));
         for link in ["file", "folder"] {
             if std::os::unix::fs::lchown(real.join(link), Some(65534), None).is_err() {
                 eprintln!("skipped: only root can give a link away");
@@ -176,17 +185,14 @@ mod tests {
 
     #[test]
     fn paths_of_proc_self_fd_are_open_descriptors() {
-        assert_eq!(
-            follow(Path::new("/proc/self/fd/7")).unwrap(),
-            Target::Descriptor(7)
-        );
-        assert_eq!(
-            follow(Path::new("/proc/thread-self/fd/7")).unwrap(),
-            Target::Descriptor(7)
-        );
+        for path in ["/proc/self/fd/7", "/proc/thread-self/fd/7"] {
+            let found = follow(Path::new(path)).unwrap();
+            assert!(matches!(found, Target::Descriptor(7)), "{found:?}");
+        }
         let of_init = Path::new("/proc/1/fd/1");
         if fs::canonicalize("/proc/1/fd").is_ok() && std::process::id() != 1 {
-            assert_eq!(follow(of_init).unwrap(), Target::Foreign(of_init.into()));
+            let found = follow(of_init).unwrap();
+            assert!(matches!(found, Target::Foreign(path) if path == of_init));
         }
     }
 }
