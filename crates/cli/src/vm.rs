@@ -23,7 +23,7 @@ Examples:
   dray vm --module ./idxd.ko                     an own build of the driver
   dray vm --tiers -- cat /sys/devices/system/node/online
   dray vm --net /tmp/a.sock -- sh -c '. /lib.sh; load_network; ip link'
-  dray vm --gdb                                  waits for gdb on port 1234
+  dray vm --gdb                                  waits for gdb on a socket
 
 The first start downloads QEMU and Debian's kernel (about 500 MB) into the cache
 with apt, which must know a Debian archive, and builds the guest's modules.
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     /// Write at the end what went through the work queues, as JSON.
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
-    /// Wait for gdb on port 1234 of loopback before the first instruction.
+    /// Wait for gdb on a private socket, whose path is printed, before the first instruction.
     #[arg(long)]
     gdb: bool,
     /// Seconds that a command may take.

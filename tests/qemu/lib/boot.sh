@@ -101,10 +101,11 @@ boot() {
         -device "$iommu" "${network[@]}" "${machine[@]}"
         -device '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"'"$socket"'"}}')
     [ -n "$reboot" ] || command+=(-no-reboot)
-    # On loopback alone: who reaches the port commands the machine, and by its monitor the one that QEMU runs on.
+    # A socket in a directory of this user's: who reaches it commands the machine, and by its monitor the one that QEMU
+    # runs on.
     if [ -n "$gdb" ]; then
-        command+=(-gdb tcp:127.0.0.1:1234 -S)
-        echo "waiting for gdb: target remote 127.0.0.1:1234" >&2
+        command+=(-gdb "unix:$work/gdb,server=on,wait=off" -S)
+        echo "waiting for gdb: target remote $work/gdb" >&2
     fi
     if [ -n "$interactive" ]; then
         # In the background, so that a signal to this script ends it; the terminal is its own. QEMU warns of what
