@@ -18,6 +18,8 @@ pub(super) const PREFIX: &str = "dray-redirect-";
 /// Locked as long as the launcher or the first process lives: either removes the directory, and all
 /// processes that could need it end with them.
 const LOCK: &str = "lock";
+/// The directory that stands for `/`.
+const ROOT: &str = "root";
 /// Where every user has a place. They are the system's, whatever owner they show: in a namespace
 /// of users root can have another number.
 const COMMON: [&str; 3] = ["/tmp", "/dev/shm", "/var/tmp"];
@@ -93,7 +95,7 @@ impl SessionDirectory {
 
     /// The directory that stands for `/`.
     pub(crate) fn root(&self) -> PathBuf {
-        self.path.join("root")
+        self.path.join(ROOT)
     }
 
     /// Writes a file that can be executed beside the tree.
@@ -196,6 +198,8 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
     };
+    // At once, for those who still write there: to them the session has ended.
+    let _ = fs::rename(path.join(ROOT), path.join("removed"));
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         if entry.file_name() != LOCK {
@@ -276,27 +280,31 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_removal_is_tried_again() {
+    fn a_failed_removal_is_tried_again_and_nobody_finds_the_files_meanwhile() {
         use rustix::fs::IFlags;
         let parent = tempfile::tempdir().unwrap();
         let directory = SessionDirectory::within(parent.path()).unwrap();
         let (path, root) = (directory.path().to_owned(), directory.root());
-        fs::write(root.join("kept"), "").unwrap();
+        let within = root.join("within");
+        fs::create_dir(&within).unwrap();
+        fs::write(within.join("kept"), "").unwrap();
         // Neither permissions nor, for root, anything but this keeps a file.
-        let kept = File::open(&root).unwrap();
+        let kept = File::open(&within).unwrap();
         let flags = |flags| rustix::fs::ioctl_setflags(&kept, flags);
-        fs::set_permissions(&root, fs::Permissions::from_mode(0o500)).unwrap();
+        kept.set_permissions(fs::Permissions::from_mode(0o500))
+            .unwrap();
         if geteuid().is_root() && flags(IFlags::IMMUTABLE).is_err() {
             dray_skip::skip("this file system has no immutable directories");
             return;
         }
         drop(directory);
-        let found = path.join(LOCK).exists();
+        let found = path.join(LOCK).exists() && !root.exists();
         if geteuid().is_root() {
             flags(IFlags::empty()).unwrap();
         }
         assert!(found);
-        fs::set_permissions(&root, fs::Permissions::from_mode(0o700)).unwrap();
+        kept.set_permissions(fs::Permissions::from_mode(0o700))
+            .unwrap();
         clear(parent.path());
         assert!(!path.exists());
     }
