@@ -8,6 +8,7 @@ mod install;
 mod install_paths;
 mod link;
 pub mod recording;
+pub mod testing;
 
 pub use install::{DML, DRAY, DTO, INTERFACE, Kind, Library, install};
 pub use install_paths::InstallPaths;

@@ -7,7 +7,9 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 use xtask::dist::{self, Dist};
-use xtask::{DML, DRAY, DTO, InstallPaths, Library, compiler, crates, guide, install, recording};
+use xtask::{
+    DML, DRAY, DTO, InstallPaths, Library, compiler, crates, guide, install, recording, testing,
+};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tasks of this workspace")]
@@ -54,6 +56,8 @@ enum Task {
     Guide,
     /// Draw the recording in README.md anew: docs/run.svg.
     Recording,
+    /// Build and run all tests but those of the stock kernel in QEMU, two programs at a time.
+    Test,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -83,6 +87,7 @@ fn main() -> anyhow::Result<()> {
         }
         Task::Crates => crates::package(&root, &target(&root), true)?,
         Task::Guide => guide::build(&root, &std::path::absolute(target(&root))?.join("guide"))?,
+        Task::Test => testing::run(&root)?,
         Task::Recording => {
             build(&root, "dray-cli", "release")?;
             let programs = target(&root).join("release");
