@@ -378,15 +378,22 @@ fn twenty_deviations_are_named_each_by_what_is_about_it() {
     assert_eq!(all.len(), 20);
     let mut wrong = Vec::new();
     for (what, planted, expected, about) in all {
-        let config = config(Capabilities::sapphire_rapids(), WorkQueueMode::Dedicated, 4);
-        let names = named(&attested(config, planted));
-        println!("{what}: {names:?}");
-        let strangers: Vec<&String> = names.iter().filter(|name| !about(name)).collect();
-        if !strangers.is_empty() {
-            wrong.push(format!("{what}: {strangers:?}"));
+        let mut seen = Vec::new();
+        // A thread that is off its processor at the wrong time sees no wrong order: the next one may.
+        for _ in 0..5 {
+            let config = config(Capabilities::sapphire_rapids(), WorkQueueMode::Dedicated, 4);
+            seen = named(&attested(config, planted));
+            println!("{what}: {seen:?}");
+            let strangers: Vec<&String> = seen.iter().filter(|name| !about(name)).collect();
+            if !strangers.is_empty() {
+                wrong.push(format!("{what}: {strangers:?}"));
+            }
+            if seen.iter().any(|name| name.contains(expected)) {
+                break;
+            }
         }
-        if !names.iter().any(|name| name.contains(expected)) {
-            wrong.push(format!("{what}: {expected:?} is not in {names:?}"));
+        if !seen.iter().any(|name| name.contains(expected)) {
+            wrong.push(format!("{what}: {expected:?} is not in {seen:?}"));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
