@@ -44,32 +44,50 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Print devices, groups, engines and work queues as JSON.
+    #[command(after_help = "Example:\n  dray config list -i")]
     List(profiles::List),
     /// Configure devices as a file says.
+    #[command(after_help = "Example:\n  sudo dray config load-config -c dsa.conf -e")]
     LoadConfig(profiles::Load),
     /// Write the settings of what is enabled to a file.
+    #[command(after_help = "Example:\n  dray config save-config -s dsa.conf")]
     SaveConfig(profiles::Save),
     /// Enable devices.
+    #[command(after_help = "Example:\n  sudo dray config enable-device dsa0")]
     EnableDevice(objects::Devices),
     /// Disable devices and their work queues.
+    #[command(after_help = "Example:\n  sudo dray config disable-device dsa0")]
     DisableDevice(objects::ForcedDevices),
     /// Enable work queues.
+    #[command(after_help = "Example:\n  sudo dray config enable-wq dsa0/wq0.0")]
     EnableWq(objects::Queues),
     /// Disable work queues.
+    #[command(after_help = "Example:\n  sudo dray config disable-wq dsa0/wq0.0")]
     DisableWq(objects::ForcedQueues),
     /// Set attributes of a device.
+    #[command(after_help = "Example:\n  sudo dray config config-device dsa0 -l 8")]
     ConfigDevice(settings::Device),
     /// Set attributes of a group.
+    #[command(after_help = "Example:\n  sudo dray config config-group dsa0/group0.0 -t 16")]
     ConfigGroup(settings::Group),
     /// Set attributes of a work queue.
+    #[command(
+        after_help = "Example:\n  sudo dray config config-wq dsa0/wq0.0 -g 0 -m dedicated -s 16 -y user -n app -d user"
+    )]
     ConfigWq(settings::Wq),
     /// Put an engine into a group.
+    #[command(after_help = "Example:\n  sudo dray config config-engine dsa0/engine0.0 -g 0")]
     ConfigEngine(settings::Engine),
     /// Disable a device, configure work queues and engines by numbers, and enable all.
+    #[command(after_help = "Example:\n  sudo dray config setup -d dsa0 -w 1 -m dedicated -e 4")]
     Setup(profiles::Setup),
     /// Say what a file has that would be refused, and what would be right.
+    #[command(after_help = "Example:\n  dray config validate dsa.conf")]
     Validate(validate::Validate),
     /// Make a directory that looks like /sys on a machine with DSA.
+    #[command(
+        after_help = "Example:\n  dray config new-tree /tmp/sys && DRAY_SYSFS_PATH=/tmp/sys dray config list -i"
+    )]
     NewTree(NewTree),
 }
 

@@ -67,14 +67,19 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Print what sessions do, live on a terminal.
+    #[command(after_help = "Example:\n  dray tier status --session 4711")]
     Status(status::Args),
     /// Set knobs of a session that runs; without any, list them.
+    #[command(after_help = "Example:\n  dray tier set limit_mt_num=8 cpu_multi_copy_pages=1")]
     Set(set::Args),
     /// Measure what moving pages costs here, and run micro-benchmarks on two tiers.
+    #[command(after_help = "Example:\n  dray tier bench mechanism gups")]
     Bench(bench::Args),
     /// Set a machine with two nodes up for the kernel's own tiering, and undo it.
+    #[command(after_help = "Example:\n  sudo dray tier prepare --node 1 --dry-run")]
     Prepare(prepare::Args),
     /// Print histograms of the kernel's own migrations, from its tracepoint.
+    #[command(after_help = "Example:\n  sudo dray tier watch --time 30")]
     Watch(watch::Args),
 }
 

@@ -37,6 +37,9 @@ enum Verb {
     ///
     /// The folder has a Makefile or Kbuild with lines such as `obj-m += hello.o`. The compiler and the headers are
     /// those of the guest's kernel, from the cache.
+    #[command(
+        after_help = "Example:\n  dray vm build ./hello && dray vm --module ./hello/hello.ko"
+    )]
     Build {
         /// The folder.
         folder: PathBuf,

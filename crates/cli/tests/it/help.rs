@@ -20,6 +20,35 @@ fn help_shows_examples() {
     dray(dir.path(), "figure").assert().code(2);
 }
 
+/// The verbs that a help lists, but `help` itself.
+fn verbs(help: &str) -> Vec<&str> {
+    let listed = help.split("Commands:\n").nth(1).unwrap_or_default();
+    let lines = listed.lines().take_while(|line| line.starts_with("  "));
+    let words = lines.filter(|line| !line.starts_with("   "));
+    let words = words.filter_map(|line| line.split_whitespace().next());
+    words.filter(|verb| *verb != "help").collect()
+}
+
+#[test]
+fn every_command_and_verb_shows_an_example_of_itself() {
+    let dir = directory();
+    // Without a verb there are questions.
+    let commands = output(dir.path(), "--help");
+    let mut rest: Vec<String> = verbs(&commands)
+        .iter()
+        .map(|verb| format!(" {verb}"))
+        .collect();
+    let mut seen = 0;
+    while let Some(path) = rest.pop() {
+        let help = output(dir.path(), &format!("{path} --help"));
+        let shown = help.split("Example").nth(1).unwrap_or_default();
+        assert!(shown.contains(&format!("dray{path}")), "dray{path}: {help}");
+        rest.extend(verbs(&help).iter().map(|verb| format!("{path} {verb}")));
+        seen += 1;
+    }
+    assert!(seen > 40, "{seen} helps");
+}
+
 #[test]
 fn the_figures_are_listed() {
     let dir = directory();
