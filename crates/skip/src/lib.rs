@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::path::Path;
 use std::thread;
 
 /// The variable that names the file.
@@ -27,4 +28,22 @@ pub fn skip(reason: &str) {
     if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
         panic!("{}: {error}", path.display());
     }
+}
+
+/// Whether one of these programs is missing, by name in `PATH` or by path; then the test is recorded as skipped.
+/// `tests/setup` installs them.
+///
+/// # Panics
+/// As [`skip`].
+pub fn lacks(programs: &[&str]) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let missing = |name: &&&str| match name.contains('/') {
+        true => !Path::new(name).exists(),
+        false => !std::env::split_paths(&path).any(|folder| folder.join(name).exists()),
+    };
+    let Some(name) = programs.iter().find(missing) else {
+        return false;
+    };
+    skip(&format!("{name} is not installed: tests/setup installs it"));
+    true
 }

@@ -65,6 +65,9 @@ fn leak_sanitizer_finds_nothing_in_any_example() {
 
 #[test]
 fn valgrind_finds_no_lost_memory_in_any_example() {
+    if dray_skip::lacks(&["valgrind"]) {
+        return;
+    }
     let directory = tempfile::tempdir().expect("a directory");
     let suppressions = directory.path().join("probes.supp");
     let rules = PROBES

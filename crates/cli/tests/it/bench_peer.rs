@@ -1,18 +1,14 @@
 //! Google Benchmark's own compare.py reads our JSON.
 
-use std::path::Path;
-
 use assert_cmd::Command;
 
 const COMPARE: &str = "/usr/share/benchmark/compare.py";
-const INSTALL: &str = "apt-get install -y libbenchmark-tools python3-scipy";
 
 #[test]
 fn compare_py_reads_our_json() {
-    assert!(
-        Path::new(COMPARE).exists(),
-        "{COMPARE} is missing: {INSTALL}"
-    );
+    if dray_skip::lacks(&[COMPARE]) {
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let result = |name: &str, platform: &str| {
         let path = directory.path().join(name).display().to_string();
@@ -39,7 +35,7 @@ fn compare_py_reads_our_json() {
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}\nneeded: {INSTALL}");
+    assert!(output.status.success(), "{errors}");
     let text = String::from_utf8(output.stdout).unwrap();
     for size in [4096, 65536] {
         let name = format!("/size:{size}/real_time/threads:16_median");

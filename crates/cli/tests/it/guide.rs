@@ -106,6 +106,9 @@ fn shell(directory: &Path, line: &str) -> Output {
 
 #[test]
 fn the_lines_of_the_tutorials_run_in_order() {
+    if dray_skip::lacks(&["sqlite3"]) {
+        return;
+    }
     let tutorials = pages();
     let tutorials = tutorials
         .iter()
@@ -161,6 +164,9 @@ fn command_for(directory: &Path, question: &str) -> String {
 
 #[test]
 fn five_people_have_their_answer_in_the_first_five_lines() {
+    if dray_skip::lacks(&["sqlite3", "redis-server"]) {
+        return;
+    }
     let directory = workplace();
     let directory = directory.path();
     let compiled = shell(directory, "cc -O2 -o copy examples/program.c");

@@ -243,6 +243,9 @@ fn redis(way: &str, values: &str, bytes: &str) -> (String, Vec<u8>) {
 
 #[test]
 fn redis_with_large_values_is_offloaded_and_keeps_them() {
+    if dray_skip::lacks(&["redis-server"]) {
+        return;
+    }
     let (plain, _) = redis("", "12", "1048576");
     assert!(plain.contains("bgsave_status:ok\ndump 0"), "{plain}");
     for (way, executor) in WAYS {
@@ -261,6 +264,9 @@ fn redis_with_large_values_is_offloaded_and_keeps_them() {
 
 #[test]
 fn sqlite_keeps_its_table_under_offload() {
+    if dray_skip::lacks(&["sqlite3"]) {
+        return;
+    }
     let sql = "create table t(k integer primary key, v blob);\
         with recursive n(x) as (select 1 union all select x+1 from n where x<40)\
         insert into t select x, cast(hex(zeroblob(50000)) || x as blob) from n;\
@@ -291,6 +297,9 @@ fn sqlite_keeps_its_table_under_offload() {
 /// A few of CPython's own tests. All of them: docs in the README.
 #[test]
 fn cpython_passes_its_own_tests() {
+    if dray_skip::lacks(&["/usr/lib/python3.11/test/test_bytes.py"]) {
+        return;
+    }
     for (way, executor) in WAYS {
         let dir = directory();
         let more = "--min-bytes 4k --stats-file=/dev/stderr -- /usr/bin/python3.11 -m test -j1";

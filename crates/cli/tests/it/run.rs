@@ -19,6 +19,9 @@ const LIFE: &str = "
 
 #[test]
 fn accel_config_configures_enables_saves_and_disables() {
+    if dray_skip::lacks(&["accel-config"]) {
+        return;
+    }
     for kernel in ["5.18", "6.4"] {
         let output = shell(
             &["--personality", kernel],
@@ -43,6 +46,9 @@ fn accel_config_configures_enables_saves_and_disables() {
 /// before 4.1 writes its attribute nevertheless, and so refuses a file that it has saved itself.
 #[test]
 fn accel_config_refuses_what_it_saved_of_a_fourth_generation_xeon() {
+    if dray_skip::lacks(&["accel-config"]) {
+        return;
+    }
     let script = format!(
         "{LIFE}
         accel-config save-config -s saved; accel-config disable-device dsa0
@@ -64,6 +70,9 @@ fn accel_config_refuses_what_it_saved_of_a_fourth_generation_xeon() {
 /// (issue 48).
 #[test]
 fn accel_config_test_ends_as_on_fourth_generation_xeons() {
+    if dray_skip::lacks(&["accel-config"]) {
+        return;
+    }
     let output = shell(&["--personality", "5.18"], "accel-config test");
     assert_eq!(output.code, Some(0), "{output:?}");
     let said = format!("{}{}", output.out, output.err);
@@ -79,6 +88,9 @@ fn accel_config_test_ends_as_on_fourth_generation_xeons() {
 
 #[test]
 fn newer_kernels_require_a_driver_name() {
+    if dray_skip::lacks(&["accel-config"]) {
+        return;
+    }
     for kernel in ["6.8", "7.2"] {
         let output = shell(&["--personality", kernel], LIFE);
         assert!(
@@ -93,6 +105,9 @@ fn newer_kernels_require_a_driver_name() {
 
 #[test]
 fn errors_are_those_of_hardware() {
+    if dray_skip::lacks(&["accel-config"]) {
+        return;
+    }
     let cases = [
         ("accel-config enable-device dsa0", "0x800d0000"),
         (

@@ -61,6 +61,9 @@ fn where_namespaces_are_forbidden_the_session_redirects_and_says_so() {
 
 #[test]
 fn accel_config_configures_enables_saves_and_disables() {
+    if dray_skip::lacks(&["accel-config"]) {
+        return;
+    }
     let life = "
         set -e
         accel-config config-engine dsa0/engine0.0 --group-id=0
@@ -271,6 +274,9 @@ fn files_that_programs_change_or_remove_are_restored() {
 
 #[test]
 fn dmadev_tests_of_dpdk_pass() {
+    if dray_skip::lacks(&["dpdk-test"]) {
+        return;
+    }
     dpdk_test(shell);
 }
 

@@ -259,6 +259,9 @@ fn redis_rotating(values: u32, session: &[&str], arguments: &str) -> (String, se
 
 #[test]
 fn redis_keeps_its_data_and_saves_it_while_pages_move() {
+    if dray_skip::lacks(&["redis-server"]) {
+        return;
+    }
     let (plain, _) = redis(600, &[]);
     assert!(plain.contains("bgsave_status:ok\ndump 0"), "{plain}");
     // Debian's redis uses jemalloc, whose mappings and threads differ from those of the C library.
@@ -274,6 +277,9 @@ fn redis_keeps_its_data_and_saves_it_while_pages_move() {
 /// Its memory is tiered from its first moments on, while it starts its threads.
 #[test]
 fn redis_starts_under_tier_eight_times() {
+    if dray_skip::lacks(&["redis-server"]) {
+        return;
+    }
     let (plain, _) = redis(40, &[]);
     let mut demoted = 0;
     for start in 0..8 {
@@ -287,6 +293,9 @@ fn redis_starts_under_tier_eight_times() {
 /// The work queues are those of `dray run`, and the program is one of others.
 #[test]
 fn redis_keeps_its_data_while_a_work_queue_copies() {
+    if dray_skip::lacks(&["redis-server"]) {
+        return;
+    }
     let (plain, _) = redis(200, &[]);
     let run = [
         env!("CARGO_BIN_EXE_dray"),
@@ -305,6 +314,9 @@ fn redis_keeps_its_data_while_a_work_queue_copies() {
 
 #[test]
 fn sqlite_keeps_its_table_while_pages_move() {
+    if dray_skip::lacks(&["sqlite3"]) {
+        return;
+    }
     let dir = directory();
     let sql = "create table t(k integer primary key, v text);\
         with recursive n(x) as (select 1 union all select x+1 from n where x<60000)\

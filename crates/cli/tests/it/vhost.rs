@@ -220,6 +220,9 @@ fn packets_come_back(port: &str, options: &str, device: &str) {
 /// One after the other: each polls on two cores.
 #[test]
 fn testpmd_receives_the_packets_that_it_sent() {
+    if dray_skip::lacks(&["dpdk-testpmd"]) {
+        return;
+    }
     // Its packets have 60 bytes, below the usual threshold.
     let by_device = "--mover virtual --copy-threshold 1";
     let asleep = format!("{by_device} --interrupt");

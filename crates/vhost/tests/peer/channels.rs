@@ -32,6 +32,9 @@ fn change(echo: &mut Echo, rng: &mut ChaCha8Rng) -> bool {
 /// registered and unregistered meanwhile: none is lost, changed or out of order.
 #[test]
 fn no_packet_is_lost_when_work_queues_change() {
+    if dray_skip::lacks(&["dpdk-testpmd"]) {
+        return;
+    }
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     let sizes = [1518, 64, 700, 256, 1024, 255];

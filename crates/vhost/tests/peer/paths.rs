@@ -96,6 +96,9 @@ fn compare(directory: &Path, plan: &Plan<'_>) -> Vec<Captured> {
 /// The ten paths: in order, mergeable, vectorized, on split and packed rings.
 #[test]
 fn the_ten_ring_paths_of_dpdk_deliver_every_packet() {
+    if dray_skip::lacks(&["dpdk-testpmd"]) {
+        return;
+    }
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     let paths = [
@@ -150,6 +153,9 @@ fn the_ten_ring_paths_of_dpdk_deliver_every_packet() {
 /// Chains of 2 times 65535 and 5 times 45535 bytes.
 #[test]
 fn chains_of_the_longest_buffers_are_delivered() {
+    if dray_skip::lacks(&["dpdk-testpmd"]) {
+        return;
+    }
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     let runs = [

@@ -100,6 +100,9 @@ fn forward_files(switch: &mut Switch, mut testpmd: Testpmd, port: u32) {
 /// One guest's packets go to another's port: no more than its ring takes, since a switch drops.
 #[test]
 fn packets_of_a_guest_reach_another_through_the_switch() {
+    if dray_skip::lacks(&["dpdk-testpmd"]) {
+        return;
+    }
     let _alone = alone();
     for ring in [
         "in_order=0,mrg_rxbuf=1",
@@ -157,6 +160,9 @@ fn requests(number: u16) -> [Vec<u8>; 2] {
 /// Requests out of a file through testpmd are answered.
 #[test]
 fn a_guests_pings_are_answered() {
+    if dray_skip::lacks(&["dpdk-testpmd"]) {
+        return;
+    }
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("s");
@@ -261,6 +267,9 @@ fn kernel_pings(sleeps: bool) -> Result<(), String> {
 
 #[test]
 fn the_kernel_pings_a_guest_through_a_tap_port() {
+    if dray_skip::lacks(&["dpdk-testpmd"]) {
+        return;
+    }
     let _alone = alone();
     for sleeps in [false, true] {
         println!("interrupt mode: {sleeps}");

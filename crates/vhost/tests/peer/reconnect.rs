@@ -57,6 +57,9 @@ fn flowgen(echo: &mut Echo, testpmd: &mut Testpmd) {
 /// packets flow again.
 #[test]
 fn packets_flow_again_after_a_guest_crashes() {
+    if dray_skip::lacks(&["dpdk-testpmd"]) {
+        return;
+    }
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     for ring in RINGS {
@@ -94,6 +97,9 @@ fn packets_flow_again_after_a_guest_crashes() {
 /// guest, which listens, continues by itself.
 #[test]
 fn packets_flow_again_after_the_back_end_restarts() {
+    if dray_skip::lacks(&["dpdk-testpmd"]) {
+        return;
+    }
     let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     for ring in RINGS {
