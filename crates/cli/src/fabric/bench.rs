@@ -9,8 +9,8 @@ use dray_experiment::{csv_table, write_csv};
 use dray_figures::Progress;
 use dray_output::{Output, counted};
 use dray_pcie::bench::{
-    Check, CheckRow, FabricExperiment, Tolerance, Verdict, built_in_experiments, check_all, report,
-    run_experiment, trace_experiment,
+    Check, CheckRow, FabricExperiment, Tolerance, Verdict, built_in_experiments, built_in_text,
+    check_all, report, run_experiment, trace_experiment,
 };
 use dray_suggest::suggest;
 use serde_json::json;
@@ -26,6 +26,7 @@ Examples:
   dray fabric bench --only tails,partition --format csv
   dray fabric bench --check                  beside every published number
   dray fabric bench --only arrival --trace tlps.json TLPs and transfers for ui.perfetto.dev
+  dray fabric bench --toml switch > mine.toml        a built-in file, to change
   dray fabric bench --file mine.toml                 an experiment of your own
 
 The same seed gives the same numbers on every machine.
@@ -47,6 +48,9 @@ pub(crate) struct Args {
     /// List the experiments and stop.
     #[arg(long)]
     list: bool,
+    /// Print the file of a built-in experiment and stop.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["only", "file", "list", "check", "trace", "format"])]
+    toml: Option<String>,
     /// Print the simulator and the estimators beside every published number, and write nothing.
     #[arg(long, conflicts_with_all = ["list", "trace"])]
     check: bool,
@@ -70,6 +74,18 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.check {
         return checks(args);
+    }
+    if let Some(name) = &args.toml {
+        let text = built_in_text(name).ok_or_else(|| {
+            let names = built_in_experiments().unwrap_or_default();
+            let names = names.iter().map(|experiment| experiment.id.as_str());
+            Usage::error(
+                format!("--toml: `{name}` is not built in; {}", suggest(name, names)),
+                "dray fabric bench --list",
+            )
+        })?;
+        print::all(&mut io::stdout().lock(), text)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let experiments = chosen(args)?;
     if args.list {
@@ -111,7 +127,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Some(file) => outcomes.map_err(|error| {
                 Usage::error(
                     format!("{}: {error}", file.display()),
-                    "compare with a shipped file in fabrics/experiments",
+                    "compare with a built-in file: dray fabric bench --toml switch",
                 )
             })?,
             None => outcomes?,

@@ -33,9 +33,9 @@ const INSTANCES: usize = 1000;
 
 /// Adds what is known of the estimators to the checks of the simulator.
 pub(super) fn add_to(checks: &mut Vec<Check>, seed: u64) -> anyhow::Result<()> {
-    checks.push(published(seed)?);
+    checks.push(published(&Ecr, &MaxMin, seed)?);
     if let Some(check) = checks.iter_mut().find(|check| check.number == 14) {
-        check.rows.extend(counter_example()?);
+        check.rows.extend(counter_example(&Ecr, &MaxMin)?);
     }
     checks.sort_by_key(|check| check.number);
     Ok(())
@@ -58,7 +58,7 @@ fn row(
 }
 
 /// Table 2, figure 16, and that ecr is never above max-min.
-fn published(seed: u64) -> anyhow::Result<Check> {
+fn published(ecr: &dyn Estimator, exact: &dyn Estimator, seed: u64) -> anyhow::Result<Check> {
     let topology = Topology::resolve("validation")?;
     let network = network(&topology)?;
     let mut rows = Vec::new();
@@ -67,7 +67,7 @@ fn published(seed: u64) -> anyhow::Result<Check> {
         for (from, to, alone, _) in list {
             flows.push(&Flow::new(route(&topology, from, to)?, alone))?;
         }
-        let estimate = Ecr.estimate(&flows)?;
+        let estimate = ecr.estimate(&flows)?;
         for ((from, to, _, target), &rate) in list.into_iter().zip(estimate.rates()) {
             // Half of the last digit that is printed, and what rounding takes.
             let tolerance = Tolerance::Absolute(0.005 + 1e-12);
@@ -75,7 +75,7 @@ fn published(seed: u64) -> anyhow::Result<Check> {
             rows.push(row(name, "GiB/s", target, rate, tolerance));
         }
     }
-    for (name, target, rate) in figure_16()? {
+    for (name, target, rate) in figure_16(ecr)? {
         rows.push(row(
             format!("ecr, figure 16, {name}"),
             "GB/s",
@@ -84,7 +84,7 @@ fn published(seed: u64) -> anyhow::Result<Check> {
             Tolerance::Absolute(0.0),
         ));
     }
-    let (count, above) = above_max_min(seed)?;
+    let (count, above) = above_max_min(ecr, exact, seed)?;
     rows.push(row(
         format!("flows of {count} to which ecr gives more than max-min"),
         "",
@@ -105,7 +105,7 @@ fn published(seed: u64) -> anyhow::Result<Check> {
 }
 
 /// Flows by name, each with its published result and what ecr gives.
-fn figure_16() -> anyhow::Result<Vec<(&'static str, f64, f64)>> {
+fn figure_16(ecr: &dyn Estimator) -> anyhow::Result<Vec<(&'static str, f64, f64)>> {
     let mut network = Network::new();
     for (name, capacity) in FIGURE_16 {
         network.add_edge(name, &name[..1], &name[1..], capacity)?;
@@ -115,7 +115,7 @@ fn figure_16() -> anyhow::Result<Vec<(&'static str, f64, f64)>> {
         let path = path.split(' ').filter_map(|edge| network.find(edge));
         flows.push(&Flow::new(path.collect(), demand))?;
     }
-    let estimate = Ecr.estimate(&flows)?;
+    let estimate = ecr.estimate(&flows)?;
     let rows = FIGURE_16_FLOWS.into_iter().zip(estimate.rates());
     Ok(rows
         .map(|((name, _, _, target), rate)| (name, target, *rate))
@@ -123,7 +123,11 @@ fn figure_16() -> anyhow::Result<Vec<(&'static str, f64, f64)>> {
 }
 
 /// How many flows there are in random sets, and how many of them get more from ecr than from max-min.
-fn above_max_min(seed: u64) -> anyhow::Result<(usize, usize)> {
+fn above_max_min(
+    ecr: &dyn Estimator,
+    exact: &dyn Estimator,
+    seed: u64,
+) -> anyhow::Result<(usize, usize)> {
     let (network, instances) = compare_estimators::instances(INSTANCES, seed)?;
     let (mut count, mut above) = (0, 0);
     for list in instances {
@@ -131,18 +135,18 @@ fn above_max_min(seed: u64) -> anyhow::Result<(usize, usize)> {
         for flow in &list {
             flows.push(flow)?;
         }
-        let (ecr, exact) = (Ecr.estimate(&flows)?, MaxMin.estimate(&flows)?);
+        let (less, exact) = (ecr.estimate(&flows)?, exact.estimate(&flows)?);
         count += list.len();
-        let pairs = ecr.rates().iter().zip(exact.rates());
+        let pairs = less.rates().iter().zip(exact.rates());
         above += pairs
-            .filter(|(ecr, exact)| **ecr > **exact * (1.0 + 1e-9))
+            .filter(|(less, exact)| **less > **exact * (1.0 + 1e-9))
             .count();
     }
     Ok((count, above))
 }
 
 /// What the estimators give the flow that could have more.
-fn counter_example() -> anyhow::Result<[CheckRow; 2]> {
+fn counter_example(ecr: &dyn Estimator, exact: &dyn Estimator) -> anyhow::Result<[CheckRow; 2]> {
     let topology = Topology::resolve("validation")?;
     let network = network(&topology)?;
     let mut flows = Flows::new(&network);
@@ -154,5 +158,49 @@ fn counter_example() -> anyhow::Result<[CheckRow; 2]> {
         let name = format!("H>A, {}", estimator.name());
         Ok(row(name, "GiB/s", target, rate, Tolerance::Absolute(1e-6)))
     };
-    Ok([first(&Ecr, 5.775)?, first(&MaxMin, 8.5)?])
+    Ok([first(ecr, 5.775)?, first(exact, 8.5)?])
+}
+
+#[cfg(test)]
+mod tests {
+    use dray_flow::{Estimate, FlowError};
+    use dray_pcie::bench::Verdict;
+
+    use super::*;
+
+    /// An estimator all of whose rates are wrong by the same factor.
+    struct Wrong(&'static dyn Estimator, f64);
+
+    impl Estimator for Wrong {
+        fn name(&self) -> &'static str {
+            self.0.name()
+        }
+
+        fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+            let right = self.0.estimate(flows)?;
+            let rates = right.rates().iter().map(|rate| rate * self.1).collect();
+            Ok(Estimate::new(rates, right.limits().to_vec()))
+        }
+    }
+
+    /// The rows outside their tolerance.
+    fn red(ecr: &dyn Estimator, exact: &dyn Estimator) -> Vec<String> {
+        let mut rows = published(ecr, exact, 1).expect("a check").rows;
+        rows.extend(counter_example(ecr, exact).expect("rows"));
+        let red = rows.iter().filter(|row| row.verdict() != Verdict::Met);
+        red.map(|row| row.name.clone()).collect()
+    }
+
+    #[test]
+    fn an_estimator_that_is_wrong_turns_its_rows_red_and_no_others() {
+        assert_eq!(red(&Ecr, &MaxMin), Vec::<String>::new());
+        let slow = red(&Wrong(&Ecr, 0.98), &MaxMin);
+        assert!(slow.iter().all(|name| name.contains("ecr")), "{slow:?}");
+        assert!(slow.len() > 10, "{slow:?}");
+        for wrong in [0.99, 1.01] {
+            let exact = red(&Ecr, &Wrong(&MaxMin, wrong));
+            assert!(exact.iter().all(|name| name.contains("max")), "{exact:?}");
+            assert!(!exact.is_empty(), "max-min times {wrong}");
+        }
+    }
 }

@@ -55,6 +55,23 @@ fn bad_files_name_file_entry_and_rule() {
     assert!(error(dir.path(), "fabric import empty", 1).contains("empty"));
 }
 
+/// A built-in file, changed: nothing of it has been published.
+#[test]
+fn an_experiment_of_ones_own_begins_with_a_built_in_one() {
+    let dir = directory();
+    let file = output(dir.path(), "fabric bench --toml packet-rate");
+    let own = |line: &&str| !line.starts_with("published");
+    let mine: Vec<&str> = file.lines().filter(own).collect();
+    assert!(mine.len() < file.lines().count());
+    fs::write(dir.path().join("mine.toml"), mine.join("\n")).unwrap();
+    let run = "fabric bench --file mine.toml --out report --format csv";
+    assert!(output(dir.path(), run).starts_with("# packet-rate"));
+    let page = fs::read_to_string(dir.path().join("report/index.html")).unwrap();
+    assert!(!page.contains("Published:"));
+    let message = error(dir.path(), "fabric bench --toml packet-rates", 2);
+    assert!(message.contains("did you mean"), "{message}");
+}
+
 #[test]
 fn experiments_make_a_report_and_a_trace() {
     let dir = directory();

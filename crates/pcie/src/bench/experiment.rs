@@ -18,8 +18,8 @@ pub struct FabricExperiment {
     pub id: String,
     /// What it shows, in one line.
     pub title: String,
-    /// Where the publication describes it.
-    pub published: String,
+    /// Where the publication describes it, of one that has been published.
+    pub published: Option<String>,
     /// A built-in topology or a file.
     pub topology: String,
     /// Paragraphs of the report.
@@ -231,6 +231,12 @@ pub fn built_in_experiments() -> Result<Vec<FabricExperiment>, PcieError> {
         FabricExperiment::parse(text, &format!("fabrics/experiments/{name}.toml"))
     };
     FILES.iter().map(read).collect()
+}
+
+/// The file of an experiment that is built in.
+pub fn built_in_text(id: &str) -> Option<&'static str> {
+    let found = FILES.iter().find(|(name, _)| *name == id);
+    found.map(|(_, text)| *text)
 }
 
 impl FabricExperiment {

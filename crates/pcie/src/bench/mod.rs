@@ -11,6 +11,6 @@ pub use check::{
     Check, CheckRow, PublishedFlow, TABLE_2, Tolerance, Verdict, check_all, parameters,
 };
 pub use dray_pcie_sim::{Completion, Device, DeviceMemory, Handle, Session};
-pub use experiment::{FabricExperiment, built_in_experiments};
+pub use experiment::{FabricExperiment, built_in_experiments, built_in_text};
 pub use page::{FabricReport, ReportPart, report};
 pub use run::{FabricOutcome, run_experiment, trace_experiment};

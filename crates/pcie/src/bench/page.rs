@@ -117,7 +117,10 @@ fn section(experiment: &FabricExperiment, outcomes: &[FabricOutcome]) -> Section
             (_, true) => cdf(experiment, fields, outcomes),
             _ => over_sweep(experiment, fields, outcomes),
         });
-    let mut intro = vec![format!("Published: {}.", experiment.published)];
+    let published = experiment.published.iter();
+    let mut intro: Vec<String> = published
+        .map(|place| format!("Published: {place}."))
+        .collect();
     intro.extend(experiment.intro.iter().cloned());
     Section {
         id: experiment.id.clone(),
