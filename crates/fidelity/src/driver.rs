@@ -147,6 +147,11 @@ pub(crate) fn cdev() -> Vec<Entry> {
             "missing_pages_are_touched_with_faults_touch",
         ),
         by(
+            "mmap without CAP_SYS_RAWIO",
+            "7.2 and later",
+            "newer_kernels_let_privileged_programs_alone_map",
+        ),
+        by(
             "a child of fork has no portal",
             "all",
             "a_forked_child_faults_at_the_portal",
@@ -156,6 +161,16 @@ pub(crate) fn cdev() -> Vec<Entry> {
             "poll: ready from the first error of the device on",
             "all",
             "programs",
+        ),
+        exact(
+            "cdev",
+            "stat: a character device".to_owned(),
+            "all".to_owned(),
+            None,
+        )
+        .but(
+            Fidelity::Unsupported,
+            "a regular file, with --redirect a socket once it is open: a character device would be the kernel's to open",
         ),
         exact("cdev", "ioctl".to_owned(), "all".to_owned(), None).but(
             Fidelity::Unsupported,

@@ -12,6 +12,7 @@ use dray_wire::{Attached, Flags, Node};
 use crate::Require;
 use crate::fault_injection::Countdown;
 use crate::machine::SessionDevices;
+use crate::node::UNSAFE_BATCHES;
 use crate::openers::Openers;
 use crate::processes::{Pid, Processes, is_capable, process_of};
 use crate::recorder::Owners;
@@ -214,7 +215,7 @@ impl Clients {
     ) -> Result<(Attached, Mapping), Errno> {
         let client = self.get(cookie).ok_or(Errno::ENXIO)?;
         // The order of `idxd_cdev_mmap`.
-        if self.rules.require == Some(Require::Write) && !self.may_map(pid) {
+        if self.restricts_mapping(client.device) && !self.may_map(pid) {
             return Err(Errno::EPERM);
         }
         // A descriptor that came over execve(2) is of an address space that is gone.
@@ -262,6 +263,20 @@ impl Clients {
             held_by_file: false,
         };
         Ok((attached, mapping))
+    }
+
+    /// Whether a process needs `CAP_SYS_RAWIO` to map a portal of a device: a kernel from 6.10 on asks for it where
+    /// users can harm others by batches.
+    fn restricts_mapping(&self, device: u32) -> bool {
+        let unsafe_batches = |machine: &SessionDevices| {
+            let device = machine.device(device);
+            device.is_some_and(|d| d.hardware().capabilities.version <= UNSAFE_BATCHES)
+        };
+        match self.rules.require {
+            Some(Require::Write) => true,
+            Some(Require::Portal) => false,
+            None => self.machine.personality().restricts_mapping() && unsafe_batches(&self.machine),
+        }
     }
 
     /// Whether the kernel would let a process map where that can harm others (INTEL-SA-01084).

@@ -14,7 +14,7 @@ const DESCRIPTOR: usize = size_of::<Descriptor>();
 /// Completion records of a DSA are aligned to so many bytes (spec 3.5).
 const RECORD_ALIGNMENT: u64 = 32;
 /// Devices of this version do not keep a batch from doing what a descriptor may not.
-const UNSAFE_BATCHES: u32 = 0x100;
+pub(crate) const UNSAFE_BATCHES: u32 = 0x100;
 
 impl Clients {
     /// Submits the descriptors in `bytes`; how many bytes were taken.

@@ -51,6 +51,34 @@ fn older_kernels_refuse_write_unless_it_is_required() {
     );
 }
 
+/// INTEL-SA-01084: from 6.10 on a portal is for those who may access the machine's memory anyway.
+#[test]
+fn newer_kernels_let_privileged_programs_alone_map() {
+    const MAP: &str = "import errno, mmap, os
+node = os.open('/dev/dsa/wq0.0', os.O_RDWR)
+try:
+    mmap.mmap(node, 4096, mmap.MAP_SHARED, mmap.PROT_WRITE)
+    print('mapped')
+except OSError as error:
+    print(errno.errorcode[error.errno])";
+    if !rustix::process::geteuid().is_root() {
+        dray_skip::skip("only root has privileges to drop");
+        return;
+    }
+    let map = format!("python3 -c \"{MAP}\"");
+    let session = Session::new();
+    session.share();
+    for (kernel, user) in [("6.8", "mapped\n"), ("7.2", "EPERM\n")] {
+        let options = ["--personality", kernel, "--profile", "1e1w-d"];
+        assert_eq!(session.shell(&options, &map).out, "mapped\n", "{kernel}");
+        assert_eq!(session.as_nobody(&options, &map).out, user, "{kernel}");
+        let without = format!("setpriv --bounding-set=-sys_rawio {map}");
+        assert_eq!(session.shell(&options, &without).out, user, "{kernel}");
+        let portal = [&options[..], &["--require", "portal"]].concat();
+        assert_eq!(session.as_nobody(&portal, &map).out, "mapped\n", "{kernel}");
+    }
+}
+
 #[test]
 fn a_closed_client_is_not_counted() {
     for redirect in [&[][..], &["--redirect"]] {
