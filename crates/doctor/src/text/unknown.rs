@@ -84,6 +84,7 @@ pub(super) fn is_about_dsa(plain: &str) -> bool {
             || names(word, "dsa")
             || names(word, "iax")
     }) || plain.contains("accel-config")
+        || plain.contains("/dev/dsa/")
         || plain.contains("8086:0b25");
     about && !is_shown(plain)
 }
@@ -143,6 +144,7 @@ mod tests {
             "accfg_wq_set_thing: nonsense",
             "cannot find dsa0 here",
             "enqcmd is not what it was",
+            "qemu-system-x86_64: /dev/dsa/wq4.0: something new",
         ] {
             assert!(is_about_dsa(line), "{line}");
         }

@@ -3,7 +3,7 @@
 use dray_doctor::{Explanation, Severity, Texts};
 
 /// A line of each message, by who prints it, and how many there are.
-const SOURCES: [(&str, &str, usize); 15] = [
+const SOURCES: [(&str, &str, usize); 16] = [
     (
         "Linux, drivers/dma/idxd",
         include_str!("../messages/idxd.txt"),
@@ -63,6 +63,11 @@ const SOURCES: [(&str, &str, usize); 15] = [
         include_str!("../messages/micros.txt"),
         196,
     ),
+    (
+        "QEMU, VPP, CNDP",
+        include_str!("../messages/openers.txt"),
+        7,
+    ),
 ];
 
 fn explain(text: &str) -> Explanation {
@@ -94,6 +99,24 @@ fn every_message_of_the_driver_and_its_users_is_explained() {
         "{number}:\n{}",
         unexplained.join("\n")
     );
+}
+
+/// Who says that a queue cannot be opened is no accel-config, whatever its words, and nothing of it is usual.
+#[test]
+fn a_queue_that_cannot_be_opened_is_an_error_of_the_program_that_opens_it() {
+    for line in include_str!("../messages/openers.txt").lines() {
+        let explanation = explain(line);
+        assert_eq!(explanation.usual, 0, "{line}");
+        let found: Vec<_> = explanation.findings.iter().map(|f| &f.by).collect();
+        assert!(!found.is_empty(), "{line}");
+        assert!(
+            found.iter().all(|by| !by.contains("accel-config")),
+            "{line}: {found:?}"
+        );
+    }
+    // A message that nobody knows is counted, and is not taken for one that is usual.
+    let explanation = explain("DSA device: open /dev/dsa/wq4.0 x");
+    assert_eq!((explanation.usual, explanation.unknown.count), (0, 1));
 }
 
 fn read(text: &'static str) -> Explanation {
