@@ -71,7 +71,12 @@ pub fn load(plan: &mut Plan, device: &DeviceProfile, enable: bool) -> Result<(),
 /// Brings a device to what a profile says, state included; for what has been so already.
 pub(crate) fn restore(plan: &mut Plan, device: &DeviceProfile) -> Vec<Refused> {
     let mut refused = Vec::new();
-    refused.extend(configure(plan, device, false).err());
+    // Buffers before engines: the driver looks at the number of engines when buffers are set, and takes more engines
+    // later.
+    let restored = configure_device(plan, device)
+        .and_then(|()| configure_groups(plan, &device.groups))
+        .and_then(|()| configure_members(plan, device, false));
+    refused.extend(restored.err());
     let is_enabled = |state: &Option<String>| state.as_deref() == Some("enabled");
     if is_enabled(&device.state) && refused.is_empty() {
         refused.extend(plan.bind("idxd", &device.dev).err());
@@ -110,14 +115,26 @@ fn by_type(kind: Option<&str>) -> Option<&'static str> {
 
 /// `infer` gives queues without `driver_name` the one of their type, where the kernel requires one.
 fn configure(plan: &mut Plan, device: &DeviceProfile, infer: bool) -> Result<(), Refused> {
+    configure_device(plan, device)?;
+    configure_members(plan, device, infer)?;
+    configure_groups(plan, &device.groups)
+}
+
+fn configure_device(plan: &mut Plan, device: &DeviceProfile) -> Result<(), Refused> {
     let dev = &device.dev;
-    let number = dev.trim_start_matches("dsa");
     if let Some(limit) = device.read_buffer_limit {
         plan.set(dev, "read_buffer_limit", limit)?;
     }
     if let Some(entries) = device.event_log_size {
         optional(plan, dev, "event_log_size", entries, 0)?;
     }
+    Ok(())
+}
+
+/// Queues and engines. `infer` is that of [`configure`].
+fn configure_members(plan: &mut Plan, device: &DeviceProfile, infer: bool) -> Result<(), Refused> {
+    let dev = &device.dev;
+    let number = dev.trim_start_matches("dsa");
     let queues = || grouped(device).chain(&device.ungrouped_workqueues);
     // Entries are given back before they are given out.
     for index in 0..plan.number(dev, "max_work_queues").unwrap_or(0) {
@@ -151,7 +168,7 @@ fn configure(plan: &mut Plan, device: &DeviceProfile, infer: bool) -> Result<(),
     for queue in &device.ungrouped_workqueues {
         configure_queue(plan, queue, "-1", infer)?;
     }
-    configure_groups(plan, &device.groups)
+    Ok(())
 }
 
 fn configure_queue(
