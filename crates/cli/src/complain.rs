@@ -40,7 +40,7 @@ impl fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 const HARDWARE_HINT: &str =
-    "dray doctor says what is missing; without a device: dray run -- dray ...";
+    "dray doctor says what is missing; without a device: dray run --profile 1e1w-d -- dray ...";
 
 /// Prints the error to stderr; the exit code that it has.
 pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {

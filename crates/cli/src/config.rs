@@ -20,7 +20,9 @@ Examples:
   sudo dray config --undo                              as it was before
   dray config new-tree /tmp/sys && DRAY_SYSFS_PATH=/tmp/sys dray config list -i
 
-Verbs, options and files are accel-config's. DRAY_SYSFS_PATH names a directory
+Verbs, options and files are accel-config's, but list has no selection by -g, -q,
+-e, -D, -G, -E and -Q, and config-user-default is not there: setup, or
+load-config of its file, does that. DRAY_SYSFS_PATH names a directory
 in the place of /sys, or its bus/dsa/devices; in a plain directory dray applies
 the rules of the driver itself. Every write is tried on a model of the machine
 first. The former configuration is kept in DRAY_STATE_DIR, or in the user's

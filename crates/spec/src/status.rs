@@ -53,7 +53,8 @@ statuses! {
         "an offset in the delta record is not below the transfer size",
     0x09 DIF_ERROR "dif_error" "a data integrity field does not match",
     0x10 BAD_OPCODE "bad_opcode" "operation not supported by the device or not allowed here",
-    0x11 INVALID_FLAGS "invalid_flags" "a reserved flag is set or a required one is missing",
+    0x11 INVALID_FLAGS "invalid_flags"
+        "a reserved flag is set, a required one is missing, or block on fault is set where block_on_fault of the queue is 0",
     0x12 NONZERO_RESERVED "nonzero_reserved" "a reserved field is not zero",
     0x13 TRANSFER_SIZE "transfer_size" "transfer size is 0 or above the limit",
     0x14 DESCRIPTOR_COUNT "descriptor_count" "descriptor count of the batch is out of range",
