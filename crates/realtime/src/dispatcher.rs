@@ -202,11 +202,19 @@ impl<M: SharedMemory> Dispatcher<M> {
         let (mut overflows, mut refused) = (false, false);
         for index in &self.live {
             let source = &mut self.sources[*index];
-            while let Some(words) = source.reader.next() {
+            loop {
+                let origin = self.hold.then(|| source.reader.next_origin());
+                let Some(words) = source.reader.next() else {
+                    break;
+                };
                 found = true;
                 let descriptor: Descriptor = transmute!(words);
                 let answer = self.function.submit(source.portal, &descriptor);
-                if answer != Submission::Accepted {
+                if answer == Submission::Accepted {
+                    if let Some(origin) = origin {
+                        self.sink.submitted_from(origin);
+                    }
+                } else {
                     // What another process writes may come late, or be more than there is room for.
                     debug_assert!(self.shared.is_for_others(), "the ring knows the queue");
                     self.effects.push(refusal(source.portal.wq, &descriptor));
@@ -240,11 +248,19 @@ impl<M: SharedMemory> Dispatcher<M> {
         let (mut found, mut refused) = (false, false);
         for index in &self.live {
             let source = &mut self.sources[*index];
-            while let Some(words) = source.reader.next_ahead() {
+            loop {
+                let origin = self.hold.then(|| source.reader.next_origin_ahead());
+                let Some(words) = source.reader.next_ahead() else {
+                    break;
+                };
                 found = true;
                 let descriptor: Descriptor = transmute!(words);
                 let answer = self.function.submit(source.portal, &descriptor);
-                if answer != Submission::Accepted {
+                if answer == Submission::Accepted {
+                    if let Some(origin) = origin {
+                        self.sink.submitted_from(origin);
+                    }
+                } else {
                     self.effects.push(refusal(source.portal.wq, &descriptor));
                     refused = true;
                 }

@@ -1,5 +1,6 @@
 //! The reading side of a ring.
 
+use crate::origin::Origin;
 use crate::ring::{Ring, Words};
 use crate::sync::Ordering;
 use crate::tag::{COUNT, Tag, apart};
@@ -65,6 +66,17 @@ impl Reader {
         let words = self.words(self.read);
         self.step();
         Some(words)
+    }
+
+    /// Where in a program the descriptor was submitted that [`next`](Reader::next) would give.
+    pub fn next_origin(&self) -> Option<Origin> {
+        self.ring.origin(self.read).load(self.read)
+    }
+
+    /// The same of [`next_ahead`](Reader::next_ahead).
+    pub fn next_origin_ahead(&self) -> Option<Origin> {
+        let position = self.first_ahead()?;
+        self.ring.origin(position).load(position)
     }
 
     /// Whether [`next_ahead`](Reader::next_ahead) would give something.

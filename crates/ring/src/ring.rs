@@ -36,6 +36,7 @@
 //! again, but not keep the reader from going on.
 
 use crate::gate::{Gate, WriteKind};
+use crate::origin::{Origin, OriginSlot};
 use crate::ring_view::RingView;
 use crate::sync::{AtomicU64, Ordering, publish, relax};
 use crate::tag::{COUNT, NAME, Tag, apart};
@@ -142,6 +143,24 @@ impl Ring {
     pub fn offer(&self, words: &Words, kind: WriteKind, client: u16) -> Offer {
         match self.claim(kind, client) {
             Ok(position) => {
+                self.fill(position, words);
+                Offer::Accepted
+            }
+            Err(refused) => refused,
+        }
+    }
+
+    /// As [`offer`](Ring::offer), and says where in the program that was.
+    pub fn offer_from(
+        &self,
+        words: &Words,
+        kind: WriteKind,
+        client: u16,
+        origin: &Origin,
+    ) -> Offer {
+        match self.claim(kind, client) {
+            Ok(position) => {
+                self.origin(position).store(position, origin);
                 self.fill(position, words);
                 Offer::Accepted
             }
@@ -385,6 +404,10 @@ impl Ring {
     #[inline]
     pub(crate) fn counters(&self) -> &Counters {
         self.view.counters()
+    }
+
+    pub(crate) fn origin(&self, position: u64) -> &OriginSlot {
+        self.view.origin((position & self.mask) as usize)
     }
 
     /// What stands beside the entry of `position`: a [`Tag`].

@@ -21,6 +21,7 @@ impl Books {
                 wq,
                 pasid,
                 descriptor,
+                ..
             } => {
                 let mut flight = flight(owner(*pasid), (device, *wq), descriptor, None);
                 self.submitters
