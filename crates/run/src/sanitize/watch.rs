@@ -80,6 +80,19 @@ impl Watch {
         }
     }
 
+    /// Of a descriptor whose memory is not looked at.
+    pub(super) fn nothing(pasid: u32) -> Watch {
+        Watch {
+            pasid,
+            operands: Vec::new(),
+        }
+    }
+
+    /// Whether anything of it is looked at.
+    pub(super) fn is_looked_at(&self) -> bool {
+        !self.operands.is_empty()
+    }
+
     /// What it reads is the list of a batch.
     pub(super) fn of_list(mut self) -> Watch {
         for operand in &mut self.operands {
