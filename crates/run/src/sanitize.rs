@@ -9,6 +9,7 @@ mod budget;
 mod events;
 mod finding;
 mod flight;
+mod in_flight;
 mod pace;
 mod reporter;
 mod resume;

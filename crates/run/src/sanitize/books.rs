@@ -13,6 +13,7 @@ use super::accesses::Accesses;
 use super::budget::Budget;
 use super::finding::{self, Class};
 use super::flight::{Flight, Party, race};
+use super::in_flight::InFlight;
 use super::reporter::{Report, Reporter};
 use super::resume::{Follow, Partial};
 use super::watch::Change;
@@ -29,7 +30,7 @@ pub(super) type Key = (u32, WorkId);
 /// `K`: what a descriptor is called until it has ended.
 #[derive(Debug)]
 pub(super) struct Books<K = Key> {
-    pub(super) flights: HashMap<K, Flight<K>>,
+    pub(super) flights: InFlight<K>,
     /// Members of each batch in flight since its last fence.
     since_fence: HashMap<K, Vec<Flight<K>>>,
     partials: HashMap<Pid, Vec<(Partial, Option<PlaceId>)>>,
@@ -45,10 +46,10 @@ pub(super) struct Books<K = Key> {
     pub(super) time: Duration,
 }
 
-impl<K> Books<K> {
+impl<K: Copy + Eq + Hash> Books<K> {
     pub(super) fn new(spaces: Arc<Spaces>, budget: Budget) -> Books<K> {
         Books {
-            flights: HashMap::new(),
+            flights: InFlight::new(),
             since_fence: HashMap::new(),
             partials: HashMap::new(),
             reporter: Reporter::default(),
@@ -87,7 +88,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
 
     pub(super) fn start(&mut self, key: K) {
         let change = self.watches.start(key, &self.spaces);
-        if let Some(flight) = self.flights.get(&key).copied() {
+        if let Some(flight) = self.flights.get(key).copied() {
             self.changed(&flight, change);
         }
     }
@@ -136,14 +137,13 @@ impl<K: Copy + Eq + Hash> Books<K> {
 
     /// Beside all that is in flight of the same process, but for its own batch.
     fn compare(&mut self, flight: &Flight<K>) {
-        let conflict = self.flights.iter().find_map(|(id, other)| {
+        let conflict = self.flights.beside(flight).find_map(|(id, other)| {
             // Members of one batch, and the batch itself, are compared apart.
             let own = flight
                 .batch
-                .is_some_and(|batch| batch == *id || other.batch == Some(batch));
-            let beside = !own && other.pid == flight.pid;
-            let bytes = beside.then(|| race(flight, other))?;
-            Some((other.party(), bytes?))
+                .is_some_and(|batch| batch == id || other.batch == Some(batch));
+            let bytes = race(flight, other).filter(|_| !own)?;
+            Some((other.party(), bytes))
         });
         if let Some((other, bytes)) = conflict {
             let detail = format!(
@@ -158,10 +158,11 @@ impl<K: Copy + Eq + Hash> Books<K> {
         let Some(record) = flight.accesses.record() else {
             return;
         };
-        let mut others = self.flights.values();
-        let shared =
-            others.find(|other| other.pid == flight.pid && other.accesses.record() == Some(record));
-        if let Some(other) = shared.map(Flight::party) {
+        let mut others = self.flights.beside(flight);
+        let shared = others.find(|(_, other)| other.accesses.record() == Some(record));
+        let shared = shared.map(|(_, other)| other.party());
+        drop(others);
+        if let Some(other) = shared {
             let detail = format!("two descriptors in flight have their record at {record:#x}");
             return self.finding(Class::Record, flight, Some(other), detail);
         }
@@ -205,7 +206,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
     pub(super) fn end(&mut self, key: K, record: Option<&CompletionRecord>) {
         self.since_fence.remove(&key);
         let change = self.watches.end(key, record.is_some(), &self.spaces);
-        let Some(flight) = self.flights.remove(&key) else {
+        let Some(flight) = self.flights.remove(key) else {
             return;
         };
         self.changed(&flight, change);

@@ -63,7 +63,7 @@ impl Books {
                 descriptor,
                 ..
             } => {
-                let Some(of) = self.flights.get(&(device, *batch)).copied() else {
+                let Some(of) = self.flights.get((device, *batch)).copied() else {
                     return;
                 };
                 let batch = (device, *batch);
