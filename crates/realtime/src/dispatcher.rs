@@ -234,7 +234,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
         self.held = found && self.hold;
         if self.held {
-            self.sink.tell(Event::Held);
+            self.release_watched();
         }
         if found && let Some(scheduler) = &mut self.scheduler {
             scheduler.hear();
@@ -271,9 +271,19 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
         if found && self.hold {
             self.held = true;
-            self.sink.tell(Event::Held);
+            self.release_watched();
         }
         found
+    }
+
+    /// The listener has seen what was accepted: those who have submitted it may go on, and have time for that.
+    #[cold]
+    fn release_watched(&mut self) {
+        for index in &self.live {
+            self.sources[*index].reader.looked();
+        }
+        self.shared.region.doorbell().completions().ring();
+        self.sink.tell(Event::Held);
     }
 
     /// Leaves out what processes that are gone have claimed.

@@ -210,6 +210,16 @@ impl RemotePortal {
         completions.wait(ended, Some(limit));
     }
 
+    /// Descriptors of the queue that were accepted so far, for [`has_looked`](Self::has_looked).
+    pub fn accepted(&self) -> u64 {
+        self.ring.claims().0
+    }
+
+    /// Whether the device has looked at the memory of so many descriptors, where submitters [are watched](Self::is_watched).
+    pub fn has_looked(&self, accepted: u64) -> bool {
+        self.ring.unlooked(accepted) == 0
+    }
+
     /// Whether the queue is dedicated or shared, as it was last enabled.
     #[inline]
     pub fn mode(&self) -> WorkQueueMode {

@@ -68,6 +68,12 @@ impl Reader {
         Some(words)
     }
 
+    /// A tool has looked at the memory of all that were read: who waits for that may go on.
+    pub fn looked(&self) {
+        let looked = &self.ring.counters().taken.0.looked;
+        looked.store(self.read & COUNT, Ordering::Release);
+    }
+
     /// Where in a program the descriptor was submitted that [`next`](Reader::next) would give.
     pub fn next_origin(&self) -> Option<Origin> {
         self.ring.origin(self.read).load(self.read)
@@ -190,7 +196,12 @@ impl Reader {
             self.ring.recount(self.read);
         }
         let (writers, taken) = (&self.ring.counters().writers.0, self.taken & COUNT);
-        self.ring.counters().taken.0.store(taken, Ordering::Release);
+        self.ring
+            .counters()
+            .taken
+            .0
+            .taken
+            .store(taken, Ordering::Release);
         writers.taken_before.store(taken, Ordering::Release);
     }
 
@@ -203,7 +214,12 @@ impl Reader {
         if taken > self.taken {
             self.taken = taken;
             let taken = taken & COUNT;
-            self.ring.counters().taken.0.store(taken, Ordering::Release);
+            self.ring
+                .counters()
+                .taken
+                .0
+                .taken
+                .store(taken, Ordering::Release);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::attachment::{AttachError, RegionLayout, SharedRegionFile};
 use crate::block::Block;
 use crate::doorbell::Doorbell;
 use crate::origin::OriginSlot;
-use crate::ring::{Counters, Entry, Line, Refused, Ring, Writers};
+use crate::ring::{Counters, Entry, Line, Reading, Refused, Ring, Writers};
 use crate::ring_view::RingView;
 use crate::sync::AtomicU64;
 
@@ -28,6 +28,8 @@ const _: () = {
     assert!(offset_of!(Writers, accepted) == 0);
     assert!(offset_of!(Writers, taken_before) == 8);
     assert!(offset_of!(Writers, gate) == 16);
+    assert!(offset_of!(Reading, taken) == 0);
+    assert!(offset_of!(Reading, looked) == 8);
     assert!(offset_of!(Refused, lost) == 0);
     assert!(offset_of!(Refused, retried) == 8);
     assert!(offset_of!(Refused, posted) == 16);

@@ -154,6 +154,12 @@ impl<K: Copy + Eq + Hash> Books<K> {
         }
     }
 
+    /// What stands where its record will be; `None` if it has none, or the program is gone.
+    pub(super) fn record_status(&self, flight: &Flight<K>) -> Option<u8> {
+        let record = flight.accesses.record()?;
+        self.spaces.read_byte(flight.pasid, record)
+    }
+
     fn share_record(&mut self, flight: &Flight<K>) {
         let Some(record) = flight.accesses.record() else {
             return;
@@ -166,8 +172,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
             let detail = format!("two descriptors in flight have their record at {record:#x}");
             return self.finding(Class::Record, flight, Some(other), detail);
         }
-        let stale = self.spaces.read_byte(flight.pasid, record);
-        if let Some(status) = stale.filter(|status| *status != 0) {
+        if let Some(status) = self.record_status(flight).filter(|status| *status != 0) {
             let detail = format!("the record at {record:#x} has the status {status:#04x} already");
             self.finding(Class::Record, flight, None, detail);
         }

@@ -42,8 +42,8 @@ impl Books {
                     let submitters = self.submitters.entry(device).or_default();
                     submitters.extend(flight.pid);
                 }
-                // Its program has ended before the device came to it.
-                if self.is_gone(&flight) {
+                // Its program has ended before the device came to it. One whose record can be read has not.
+                if self.record_status(&flight).is_none() && self.is_gone(&flight) {
                     self.given_up(&flight);
                     flight.closed = true;
                 }
