@@ -15,7 +15,8 @@ type Span = (Option<Pid>, usize, u64, u64);
 /// Ranges of descriptors that are called `K`.
 #[derive(Debug)]
 struct Spans<K> {
-    spans: BTreeMap<Span, K>,
+    /// With the length.
+    spans: BTreeMap<Span, (u64, K)>,
     /// How many there are of each class.
     counts: [usize; CLASSES],
 }
@@ -32,7 +33,7 @@ impl<K: Copy> Spans<K> {
         let class = len.ilog2() as usize;
         if self
             .spans
-            .insert((pid, class, start, number), key)
+            .insert((pid, class, start, number), (len, key))
             .is_none()
         {
             self.counts[class] += 1;
@@ -46,7 +47,7 @@ impl<K: Copy> Spans<K> {
         }
     }
 
-    /// Those that may have a byte of a range; some have none.
+    /// Those that have a byte of a range.
     fn near(
         &self,
         pid: Option<Pid>,
@@ -58,7 +59,11 @@ impl<K: Copy> Spans<K> {
             let first = start.saturating_sub(longest);
             let last = start.saturating_add(len - 1);
             let range = (pid, class, first, 0)..=(pid, class, last, u64::MAX);
-            self.spans.range(range).map(|(_, key)| *key)
+            let before = self.spans.range(range);
+            before.filter_map(move |((_, _, from, _), (len, key))| {
+                let reaches = *from >= start || start - from < *len;
+                reaches.then_some(*key)
+            })
         })
     }
 }
@@ -119,7 +124,7 @@ impl<K: Copy + Eq + Hash> InFlight<K> {
         self.flights.values_mut().map(|(_, flight)| flight)
     }
 
-    /// Those of the same process that may access a byte which this one writes, or write one which it accesses.
+    /// Those of the same process that access a byte which this one writes, or write one which it accesses. Some come twice.
     pub(super) fn beside(
         &self,
         flight: &Flight<K>,
