@@ -18,7 +18,7 @@ pub struct Origin {
 
 /// Room for one beside each entry. All zero: there is none.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct OriginSlot {
     /// Its position, above, and its thread.
     key: AtomicU64,
