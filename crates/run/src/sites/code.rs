@@ -109,9 +109,7 @@ impl Code {
         };
         for (range, offset, name) in text.lines().filter_map(executable) {
             let inside = format!("/proc/{pid}/root{name}");
-            let module = name
-                .starts_with('/')
-                .then(|| symbols.module(Path::new(&inside), name));
+            let module = is_opened(name).then(|| symbols.module(Path::new(&inside), name));
             let mapping = Mapping {
                 range,
                 offset,
@@ -194,6 +192,14 @@ impl Code {
     }
 }
 
+/// Whether a mapped file is opened. The session serves files below these directories itself, by threads that may wait for the one
+/// that asks here: the preload library is one.
+fn is_opened(name: &str) -> bool {
+    let served = ["/dev/", "/sys/"];
+    let is_served = served.iter().any(|directory| name.starts_with(directory));
+    name.starts_with('/') && (!is_served || name.starts_with("/dev/shm/"))
+}
+
 /// A line of `/proc/PID/maps`, if the mapping is executable: addresses, offset in the file, name.
 fn executable(line: &str) -> Option<(Range<u64>, u64, &str)> {
     let mut words = line.splitn(6, ' ');
@@ -209,6 +215,20 @@ fn executable(line: &str) -> Option<(Range<u64>, u64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_the_session_serves_are_not_opened() {
+        for (name, opened) in [
+            ("/usr/lib/x.so", true),
+            ("/dev/shm/x", true),
+            ("/dev/.dray-portal.so", false),
+            ("/sys/bus/dsa/x", false),
+            ("[vdso]", false),
+            ("", false),
+        ] {
+            assert_eq!(is_opened(name), opened, "{name}");
+        }
+    }
 
     #[test]
     fn lines_of_maps_are_read() {
