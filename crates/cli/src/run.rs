@@ -4,6 +4,7 @@ mod chaos;
 mod client;
 mod cpuid;
 mod findings;
+mod sarif;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,7 +16,8 @@ use client::Client;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
 use dray_run::{
-    Chaos, Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError, Session, Supervise,
+    Chaos, Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError, Session,
+    Supervise, Suppressions,
 };
 
 use crate::complain::Usage;
@@ -115,13 +117,17 @@ struct SessionArgs {
     /// records, wrong resumption after a partial completion, refused fields, work in flight at the end, lost descriptors.
     ///
     /// Before descriptors start the program has some 0.2 ms of a processor to submit more, so that descriptors that are
-    /// submitted together are seen together. At most 20 findings of a class and a process are printed. With `error` the
-    /// session ends with code 1 if there is one.
+    /// submitted together are seen together: the first 64 of each place in the program, later ones for an eighth of the time, with
+    /// --chaos all. At most 20 findings of a class and a place are printed. With `error` the session ends with code 1 if there
+    /// is one.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "say")]
     sanitize: Option<Sanitize>,
-    /// Write the findings to a file as JSON.
+    /// Write the findings to a file: FILE.sarif for SARIF 2.1.0, JSON otherwise.
     #[arg(long, value_name = "FILE", requires = "sanitize")]
     sanitize_file: Option<PathBuf>,
+    /// Findings that are not reported: lines of CLASS:PATTERN, where the pattern is part of a function, source file or object.
+    #[arg(long, value_name = "FILE", requires = "sanitize")]
+    suppressions: Option<PathBuf>,
     /// Have an adversary choose what the devices do, among what the specification allows: `SEED[..SEED][:KINDS][@FIRST-LAST]`.
     ///
     /// Descriptors are executed late and in any order that one engine, fences and drains leave open (delay), records
@@ -252,11 +258,20 @@ fn session(
         recording: Recording {
             stats: machine.stats || needs_work,
             trace: machine.trace.clone(),
-            sanitize: machine.sanitize.is_some(),
+            sanitize: machine.sanitize.map(|_| wanted(machine)).transpose()?,
         },
         chaos,
         injected_panic: machine.inject_panic,
     })
+}
+
+/// What `--sanitize` looks for.
+fn wanted(machine: &SessionArgs) -> anyhow::Result<dray_run::Sanitize> {
+    let suppressions = match &machine.suppressions {
+        Some(path) => findings::suppressions(path)?,
+        None => Suppressions::default(),
+    };
+    Ok(dray_run::Sanitize { suppressions })
 }
 
 fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCode> {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use dray_idxd::Profile;
-use dray_vfio::{Injection, Options, Report, Server};
+use dray_vfio::{Chaos, Injection, Options, Report, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::print;
@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// write of an operation is a page fault.
     #[arg(long, value_name = "FAULT")]
     inject: Vec<Injection>,
+    /// Have an adversary choose what each client's device does, as with `dray run --chaos`: `SEED[:KINDS][@FIRST-LAST]`.
+    #[arg(long, value_name = "SEED")]
+    chaos: Option<Chaos>,
     /// Write at the end what went through the work queues, as JSON.
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
@@ -107,6 +110,7 @@ fn open_many_files() {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut options = args.part.options()?;
     options.injections.clone_from(&args.inject);
+    options.chaos = args.chaos;
     // A profile that the part cannot have is an error before a client comes.
     options.function()?;
     let server = Server::bind(&args.socket, |what| {

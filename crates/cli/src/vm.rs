@@ -82,6 +82,9 @@ pub(crate) struct Args {
     /// A fault that the device has, as `dray vfio --inject`.
     #[arg(long, value_name = "FAULT")]
     inject: Vec<dray_vfio::Injection>,
+    /// Have an adversary choose what the device does, as `dray vfio --chaos`.
+    #[arg(long, value_name = "SEED")]
+    chaos: Option<dray_vfio::Chaos>,
     /// Write at the end what went through the work queues, as JSON.
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
@@ -292,6 +295,9 @@ fn options(vm: &mut Command, args: &Args) {
     }
     for injection in &args.inject {
         vm.arg("--inject").arg(injection.to_string());
+    }
+    if let Some(chaos) = &args.chaos {
+        vm.arg("--chaos").arg(chaos.to_string());
     }
     if args.gdb {
         vm.arg("--gdb");

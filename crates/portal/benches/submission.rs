@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use common::{enqcmd, map, movdir64b};
-use dray_portal::{Submit, Words};
+use dray_portal::{Caller, Registers, Submit, Words};
 
 /// Copies the descriptor, as a ring would.
 struct Entry([AtomicU64; 8]);
 
 impl Submit for Entry {
-    fn post(&self, words: &Words) {
+    fn post(&self, words: &Words, _: Caller<'_>) {
         for (place, word) in self.0.iter().zip(words) {
             place.store(*word, Ordering::Relaxed);
         }
     }
 
-    fn enqueue(&self, words: &Words) -> bool {
-        self.post(words);
+    fn enqueue(&self, words: &Words, caller: Caller<'_>) -> bool {
+        self.post(words, caller);
         true
     }
 }
@@ -75,8 +75,12 @@ fn main() {
     let words: Words = [0, 2, 3, 4, 5, 6, 7, 8];
     let trapped = fixed();
     let submit: &'static dyn Submit = black_box(&ENTRY);
+    let caller = Caller {
+        site: 0,
+        registers: &Registers::default(),
+    };
     measure("call of the same", 10_000, || {
-        submit.post(black_box(&words))
+        submit.post(black_box(&words), black_box(caller))
     });
     // SAFETY: mapped.
     measure("MOVDIR64B, patched", 10_000, || unsafe {

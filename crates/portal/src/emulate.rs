@@ -4,6 +4,7 @@ use crate::checker;
 use crate::decode::Mnemonic;
 use crate::guarded::{Fault, copy_line, probe_write};
 use crate::process::process;
+use crate::submit::Caller;
 
 /// How an instruction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,12 @@ pub(crate) enum LineWrite {
 /// [`trap::install`](crate::trap::install) was called, and the program executes such an
 /// instruction with these operands.
 #[inline]
-pub(crate) unsafe fn write_line(kind: Mnemonic, to: u64, from: u64) -> LineWrite {
+pub(crate) unsafe fn write_line(
+    kind: Mnemonic,
+    to: u64,
+    from: u64,
+    caller: Caller<'_>,
+) -> LineWrite {
     // ENQCMDS is the kernel's; no 64 bytes cross a line.
     if kind == Mnemonic::Enqcmds || to & 63 != 0 {
         return LineWrite::Fault(Fault::PROTECTION);
@@ -50,11 +56,11 @@ pub(crate) unsafe fn write_line(kind: Mnemonic, to: u64, from: u64) -> LineWrite
     let submit = mapped.portal.submit();
     match kind {
         Mnemonic::Enqcmd => {
-            let accepted = submit.enqueue(&words);
+            let accepted = submit.enqueue(&words, caller);
             LineWrite::Answered { accepted }
         }
         _ => {
-            submit.post(&words);
+            submit.post(&words, caller);
             LineWrite::Silent
         }
     }

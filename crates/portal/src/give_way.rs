@@ -19,8 +19,9 @@ use crate::submit::Words;
 const LONGEST: u64 = 600_000_000;
 /// One sleep at most. The device rings when it has written a record, unless it has been killed.
 const SLEEP: Duration = Duration::from_millis(10);
-/// How long who submits leaves the device to look at its memory, where that is wanted.
-const LOOK: Duration = Duration::from_micros(100);
+/// Ticks that who submits leaves the device to look at its memory, where that is wanted: some 20 ms, for it may have to get a
+/// processor first. A device that looks no more rings no bell.
+const LOOK: u64 = 50_000_000;
 /// A full queue is tried again after so long at most.
 const FULL: Duration = Duration::from_millis(1);
 /// With fewer descriptors in the queue a thread that submits alone goes on: if it waits for each, the device, which
@@ -36,7 +37,7 @@ const REQUESTED: u64 = 1 << 35;
 #[cold]
 pub(crate) fn until_ended(portal: &RemotePortal, words: &Words, alone: bool) {
     if !is_quiet() && portal.is_watched() {
-        portal.await_completion(|| false, LOOK);
+        until_looked(portal);
     }
     if is_quiet()
         || !portal.lacks_processor()
@@ -52,6 +53,20 @@ pub(crate) fn until_ended(portal: &RemotePortal, words: &Words, alone: bool) {
         portal.await_completion(|| has_ended(words[1]), SLEEP);
         // SAFETY: it reads a counter.
         if unsafe { _rdtsc() }.wrapping_sub(since) > LONGEST {
+            return;
+        }
+    }
+}
+
+/// Sleeps until the device has looked at what was accepted.
+fn until_looked(portal: &RemotePortal) {
+    let accepted = portal.accepted();
+    // SAFETY: it reads a counter.
+    let since = unsafe { _rdtsc() };
+    while !portal.has_looked(accepted) {
+        portal.await_completion(|| portal.has_looked(accepted), SLEEP);
+        // SAFETY: as above.
+        if unsafe { _rdtsc() }.wrapping_sub(since) > LOOK {
             return;
         }
     }

@@ -47,4 +47,4 @@ mod wait;
 
 pub use plain::access_portal;
 pub use registers::{Registers, ZF};
-pub use submit::{Portal, Submit, Words};
+pub use submit::{Caller, Portal, Submit, Words};

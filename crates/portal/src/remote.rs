@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use dray_ring::{AttachError, Attachment, RegionLayout, RemotePortal};
+use dray_ring::{AttachError, Attachment, Origin, RegionLayout, RemotePortal};
 use dray_spec::{Portal as DevicePortal, Submission};
 use dray_wire::Unmapped;
 use rustix::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
@@ -14,8 +14,8 @@ use crate::give_way::{stack, until_ended, until_room};
 use crate::process::is_guest;
 use crate::quiet::is_quiet;
 use crate::redirect::redirection;
-use crate::submit::{Portal, Submit, Words};
-use crate::syscall::{close, pid, syscall};
+use crate::submit::{Caller, Portal, Submit, Words};
+use crate::syscall::{close, pid, syscall, tid};
 use crate::table::PORTALS;
 
 /// As many as a process may map.
@@ -23,6 +23,9 @@ const MAPPINGS: usize = PORTALS;
 /// In place of a descriptor: the entry is free; a thread has claimed it and is about to map.
 const FREE: i32 = -1;
 const CLAIMED: i32 = -2;
+/// Numbers of registers.
+const RSP: u8 = 4;
+const RBP: u8 = 5;
 
 /// Mappings with equal keys differ only in their connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,8 +233,46 @@ pub(crate) fn forked() {
 }
 
 impl Remote {
-    /// The device waits for a processor, and has accepted a descriptor.
+    /// A posted write where there is more to do.
     #[cold]
+    fn post_delayed(&self, words: &Words, caller: Caller<'_>) {
+        let descriptor = transmute!(*words);
+        match self.origin(caller) {
+            Some(origin) => self.portal.write_posted_from(&descriptor, &origin),
+            None => self.portal.write_posted(&descriptor),
+        };
+        self.give_way(words);
+    }
+
+    /// A deferrable write where there is more to do.
+    #[cold]
+    fn enqueue_delayed(&self, words: &Words, caller: Caller<'_>) -> bool {
+        let descriptor = transmute!(*words);
+        let answer = match self.origin(caller) {
+            Some(origin) => self.portal.enqueue_from(&descriptor, &origin),
+            None => self.portal.enqueue(&descriptor),
+        };
+        match answer {
+            Submission::Accepted => self.give_way(words),
+            _ => until_room(&self.portal),
+        }
+        answer == Submission::Accepted
+    }
+
+    /// Where it is submitted, if that is wanted. Where calls of the kernel may be forbidden the process stands for the thread.
+    fn origin(&self, caller: Caller<'_>) -> Option<Origin> {
+        self.portal.is_traced().then(|| Origin {
+            thread: match is_quiet() {
+                true => self.owner.load(Ordering::Relaxed),
+                false => tid(),
+            },
+            site: caller.site,
+            stack: caller.registers.get(RSP),
+            frame: caller.registers.get(RBP),
+        })
+    }
+
+    /// The device waits for a processor, or looks at what was submitted, and has accepted a descriptor.
     fn give_way(&self, words: &Words) {
         let stack = stack();
         let alone = self.last.swap(stack, Ordering::Relaxed) == stack;
@@ -246,26 +287,22 @@ impl Remote {
 
 impl Submit for Remote {
     #[inline]
-    fn post(&self, words: &Words) {
-        self.portal.write_posted(&transmute!(*words));
-        if self.portal.is_delayed() {
-            self.give_way(words);
+    fn post(&self, words: &Words, caller: Caller<'_>) {
+        match self.portal.is_delayed() {
+            false => _ = self.portal.write_posted(&transmute!(*words)),
+            true => self.post_delayed(words, caller),
         }
     }
 
     #[inline]
-    fn enqueue(&self, words: &Words) -> bool {
+    fn enqueue(&self, words: &Words, caller: Caller<'_>) -> bool {
         let mut words = *words;
         // PASID in bits 0 to 19, and bit 31, privilege, 0 (spec 3.3; SDM, ENQCMD).
         words[0] = words[0] & !u64::from(u32::MAX) | u64::from(self.key.pasid & 0xf_ffff);
-        let accepted = self.portal.enqueue(&transmute!(words)) == Submission::Accepted;
-        if self.portal.is_delayed() {
-            match accepted {
-                true => self.give_way(&words),
-                false => until_room(&self.portal),
-            }
+        match self.portal.is_delayed() {
+            false => self.portal.enqueue(&transmute!(words)) == Submission::Accepted,
+            true => self.enqueue_delayed(&words, caller),
         }
-        accepted
     }
 
     fn unmapped(&self) {

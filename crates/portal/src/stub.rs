@@ -13,6 +13,7 @@ use std::mem::offset_of;
 use crate::emulate::{LineWrite, write_line};
 use crate::registers::{Registers, ZF};
 use crate::site::Site;
+use crate::submit::Caller;
 
 /// Bytes of a stub.
 pub(crate) const STUB: usize = 96;
@@ -206,8 +207,13 @@ unsafe extern "C" fn submit(frame: &mut Frame, site: &'static Site) -> u64 {
         return slow;
     };
     let (to, from) = (decoded.operand(registers), source.address(registers));
+    let caller = Caller {
+        site: site.address(),
+        registers,
+    };
     // SAFETY: sites are patched when handlers are installed; the program executes this one.
-    match unsafe { write_line(decoded.kind, to, from) } {
+    let written = unsafe { write_line(decoded.kind, to, from, caller) };
+    match written {
         LineWrite::Silent => (),
         LineWrite::Answered { accepted } => registers.set_arithmetic(if accepted { 0 } else { ZF }),
         LineWrite::Fault(_) => return slow,

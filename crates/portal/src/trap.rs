@@ -14,6 +14,7 @@ use crate::registers::ZF;
 use crate::scratch::{self, Follow};
 use crate::site::{self, State};
 use crate::stub::INVALID;
+use crate::submit::Caller;
 use crate::syscall::give_way;
 use crate::{next, patch, plain, wait};
 
@@ -196,8 +197,13 @@ fn emulate(context: &mut Context<'_>, decoded: &Decoded) -> Verdict {
     let result = match (decoded.kind, decoded.source) {
         (Mnemonic::Movdir64b | Mnemonic::Enqcmd | Mnemonic::Enqcmds, Some(source)) => {
             let from = source.address(&registers);
+            let caller = Caller {
+                site: context.rip(),
+                registers: &registers,
+            };
             // SAFETY: this is the handler, and the program executes this instruction.
-            match unsafe { write_line(decoded.kind, operand, from) } {
+            let written = unsafe { write_line(decoded.kind, operand, from, caller) };
+            match written {
                 LineWrite::Silent => Ok(()),
                 LineWrite::Answered { accepted } => {
                     registers.set_arithmetic(if accepted { 0 } else { ZF });

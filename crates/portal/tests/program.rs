@@ -7,20 +7,20 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use common::{Log, code, enqcmd, map, movdir64b};
-use dray_portal::{Portal, Submit, Words};
+use dray_portal::{Caller, Portal, Submit, Words};
 
 /// Adds up what it takes: no order counts.
 struct Sum([AtomicU64; 8]);
 
 impl Submit for Sum {
-    fn post(&self, words: &Words) {
+    fn post(&self, words: &Words, _: Caller<'_>) {
         for (sum, word) in self.0.iter().zip(words) {
             sum.fetch_add(*word, Ordering::Relaxed);
         }
     }
 
-    fn enqueue(&self, words: &Words) -> bool {
-        self.post(words);
+    fn enqueue(&self, words: &Words, caller: Caller<'_>) -> bool {
+        self.post(words, caller);
         true
     }
 }

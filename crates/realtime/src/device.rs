@@ -14,6 +14,7 @@ use crate::dispatcher::Dispatcher;
 use crate::engine::Engine;
 use crate::request::{Answer, Request, When};
 use crate::shared::Shared;
+use crate::watch::Watch;
 use crate::worker::Worker;
 use crate::{
     Engines, Event, Failure, MappedPortal, Options, SharedMemory, StartError, Stop, Stopped,
@@ -93,7 +94,7 @@ impl RealtimeDevice {
         };
         let shared = Arc::new(Shared::new(layout, options.shared)?);
         if options.hold {
-            shared.region.doorbell().watch();
+            shared.region.doorbell().trace();
         }
         let all = u16::from(hardware.engine_cap.engines());
         let engines = engines(all, threads, &memory, &options, &shared)?;
@@ -135,6 +136,11 @@ impl RealtimeDevice {
             engine_depth: options.depth(),
             on_drop: options.on_drop,
         })
+    }
+
+    /// The handle by which submitters are told to wait.
+    pub fn watch(&self) -> Watch {
+        Watch(self.shared.region.clone())
     }
 
     /// How it was configured when it was started.

@@ -202,11 +202,19 @@ impl<M: SharedMemory> Dispatcher<M> {
         let (mut overflows, mut refused) = (false, false);
         for index in &self.live {
             let source = &mut self.sources[*index];
-            while let Some(words) = source.reader.next() {
+            loop {
+                let origin = self.hold.then(|| source.reader.next_origin());
+                let Some(words) = source.reader.next() else {
+                    break;
+                };
                 found = true;
                 let descriptor: Descriptor = transmute!(words);
                 let answer = self.function.submit(source.portal, &descriptor);
-                if answer != Submission::Accepted {
+                if answer == Submission::Accepted {
+                    if let Some(origin) = origin {
+                        self.sink.submitted_from(origin);
+                    }
+                } else {
                     // What another process writes may come late, or be more than there is room for.
                     debug_assert!(self.shared.is_for_others(), "the ring knows the queue");
                     self.effects.push(refusal(source.portal.wq, &descriptor));
@@ -226,7 +234,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
         self.held = found && self.hold;
         if self.held {
-            self.sink.tell(Event::Held);
+            self.release_watched();
         }
         if found && let Some(scheduler) = &mut self.scheduler {
             scheduler.hear();
@@ -240,11 +248,19 @@ impl<M: SharedMemory> Dispatcher<M> {
         let (mut found, mut refused) = (false, false);
         for index in &self.live {
             let source = &mut self.sources[*index];
-            while let Some(words) = source.reader.next_ahead() {
+            loop {
+                let origin = self.hold.then(|| source.reader.next_origin_ahead());
+                let Some(words) = source.reader.next_ahead() else {
+                    break;
+                };
                 found = true;
                 let descriptor: Descriptor = transmute!(words);
                 let answer = self.function.submit(source.portal, &descriptor);
-                if answer != Submission::Accepted {
+                if answer == Submission::Accepted {
+                    if let Some(origin) = origin {
+                        self.sink.submitted_from(origin);
+                    }
+                } else {
                     self.effects.push(refusal(source.portal.wq, &descriptor));
                     refused = true;
                 }
@@ -255,9 +271,19 @@ impl<M: SharedMemory> Dispatcher<M> {
         }
         if found && self.hold {
             self.held = true;
-            self.sink.tell(Event::Held);
+            self.release_watched();
         }
         found
+    }
+
+    /// The listener has seen what was accepted: those who have submitted it may go on, and have time for that.
+    #[cold]
+    fn release_watched(&mut self) {
+        for index in &self.live {
+            self.sources[*index].reader.looked();
+        }
+        self.shared.region.doorbell().completions().ring();
+        self.sink.tell(Event::Held);
     }
 
     /// Leaves out what processes that are gone have claimed.

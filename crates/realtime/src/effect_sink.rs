@@ -1,6 +1,9 @@
 //! Where the device's effects go: records and log to memory, the rest to the listener.
 
+use std::collections::VecDeque;
+
 use dray_device::{Access, Effect, Function, LifecycleEvent, Memory, WorkId};
+use dray_ring::Origin;
 use dray_spec::{CompletionRecord, Status};
 use zerocopy::IntoBytes;
 
@@ -27,6 +30,8 @@ pub(crate) struct EffectSink<M> {
     interrupts: u64,
     /// Those that it delivers later.
     late: Vec<Event>,
+    /// Of what was accepted and not yet reported, in that order.
+    origins: VecDeque<Option<Origin>>,
 }
 
 impl<M: SharedMemory> EffectSink<M> {
@@ -46,6 +51,7 @@ impl<M: SharedMemory> EffectSink<M> {
             chaos,
             interrupts: 0,
             late: Vec::new(),
+            origins: VecDeque::new(),
         }
     }
 
@@ -93,6 +99,12 @@ impl<M: SharedMemory> EffectSink<M> {
         effects.get(self.applied..).unwrap_or_default().to_vec()
     }
 
+    /// A descriptor that was accepted was submitted there.
+    #[cold]
+    pub(crate) fn submitted_from(&mut self, origin: Option<Origin>) {
+        self.origins.push_back(origin);
+    }
+
     /// Reports what has happened to descriptors.
     #[cold]
     pub(crate) fn tell_steps(&mut self, function: &mut Function) {
@@ -108,6 +120,7 @@ impl<M: SharedMemory> EffectSink<M> {
                     wq,
                     pasid,
                     descriptor,
+                    origin: self.origins.pop_front().flatten(),
                 },
                 LifecycleEvent::Ended { id, record } => Event::Ended { id, record },
             });

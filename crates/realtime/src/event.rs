@@ -1,6 +1,7 @@
 //! What a device reports besides completion records.
 
 use dray_device::WorkId;
+use dray_ring::Origin;
 use dray_spec::{CompletionRecord, Descriptor, Status};
 
 /// Something that happened, reported on the dispatcher's thread: an MSI-X message or an entry of the
@@ -49,6 +50,8 @@ pub enum Event {
         pasid: u32,
         /// It.
         descriptor: Descriptor,
+        /// Where in a program it was submitted, if [`Options::hold`](crate::Options::hold) asks for that.
+        origin: Option<Origin>,
     },
     /// An engine has it. A drain that only waits never reaches one.
     Started {

@@ -26,6 +26,7 @@ mod request;
 mod run_delay;
 mod scheduler;
 mod shared;
+mod watch;
 mod worker;
 
 pub use chaos::{Chaos, ChaosError, Kind, Kinds};
@@ -33,7 +34,7 @@ pub use clients::Client;
 pub use device::RealtimeDevice;
 pub use dray_device::{AllAccessible, ProcessMemory, Translation, View};
 pub use dray_ring::{
-    AttachError, Attachment, RegionLayout, RemotePortal, SharedRegionFile, WrongKind,
+    AttachError, Attachment, Origin, RegionLayout, RemotePortal, SharedRegionFile, WrongKind,
 };
 pub use event::Event;
 pub use failure::{Failure, StartError, Stopped};
@@ -41,3 +42,4 @@ pub use memory::SharedMemory;
 pub use options::{Engines, Idle, Options, Stop};
 pub use portal::MappedPortal;
 pub use regions::Regions;
+pub use watch::Watch;

@@ -56,8 +56,8 @@ pub struct Options {
     /// The listener gets an event at each step of a descriptor, too.
     pub steps: bool,
     /// No descriptor starts before a look that finds no more of them, and [`Event::Held`](crate::Event::Held) is reported before
-    /// that look: what is submitted meanwhile is in flight together with what was there. Other processes wait a moment after each
-    /// submission, so that [`Event::Accepted`](crate::Event::Accepted) finds their memory as they have submitted it. For tools that look at that.
+    /// that look: what is submitted meanwhile is in flight together with what was there. Submissions of other processes say where
+    /// they are made. For tools that look at programs; see [`Watch`](crate::Watch), too.
     pub hold: bool,
     /// An adversary chooses among what the specification allows; slower, for tests of programs.
     pub chaos: Option<Chaos>,

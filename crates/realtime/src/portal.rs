@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dray_ring::{Offer, Ring, SharedRegion, WriteKind, answer};
+use dray_ring::{Offer, Origin, Ring, SharedRegion, WriteKind, answer};
 use dray_spec::{Descriptor, Portal, Submission, WorkQueueMode};
 use zerocopy::transmute;
 
@@ -76,15 +76,41 @@ impl MappedPortal {
         }
     }
 
+    /// As [`write_posted`](Self::write_posted) for a program, and says where in it that was.
+    pub fn write_posted_from(&self, descriptor: &Descriptor, origin: &Origin) -> Submission {
+        let kind = WriteKind::Posted;
+        let words = transmute!(*descriptor);
+        let offer = until_let_go(|| self.ring.offer_from(&words, kind, 0, origin));
+        answer(&self.ring, &self.region, offer, kind)
+    }
+
+    /// As [`enqueue`](Self::enqueue) for a program, and says where in it that was.
+    pub fn enqueue_from(&self, descriptor: &Descriptor, origin: &Origin) -> Submission {
+        let kind = WriteKind::deferrable(self.portal.limited);
+        let words = transmute!(*descriptor);
+        let offer = until_let_go(|| self.ring.offer_from(&words, kind, 0, origin));
+        answer(&self.ring, &self.region, offer, kind)
+    }
+
+    /// Whether submissions of programs say where they are made.
+    pub fn is_traced(&self) -> bool {
+        self.region.doorbell().is_traced()
+    }
+
     #[inline]
     fn offer(&self, descriptor: &Descriptor, kind: WriteKind) -> Offer {
         let words = transmute!(*descriptor);
-        let mut offer = self.ring.offer(&words, kind, 0);
-        // The dispatcher is in this process, and lets go or ends.
-        while offer == Offer::Held {
-            Ring::relax();
-            offer = self.ring.offer(&words, kind, 0);
-        }
-        offer
+        until_let_go(|| self.ring.offer(&words, kind, 0))
     }
+}
+
+/// The dispatcher is in this process, and lets go or ends.
+#[inline]
+fn until_let_go(offer_once: impl Fn() -> Offer) -> Offer {
+    let mut offer = offer_once();
+    while offer == Offer::Held {
+        Ring::relax();
+        offer = offer_once();
+    }
+    offer
 }

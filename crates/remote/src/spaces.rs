@@ -55,6 +55,20 @@ impl Spaces {
         Some(byte[0])
     }
 
+    /// Bytes of the memory that `pasid` stands for, up to the first page that the process could not read itself.
+    pub fn read_up_to(&self, pasid: u32, address: u64, most: usize) -> Vec<u8> {
+        let mut bytes = vec![0; most];
+        let read = self
+            .get(pasid)
+            .map(|process| transfer::read(process.pid, address, &mut bytes));
+        bytes.truncate(match read {
+            None => 0,
+            Some(Ok(())) => most,
+            Some(Err(short)) => short.done,
+        });
+        bytes
+    }
+
     pub(crate) fn get(&self, pasid: u32) -> Option<Arc<Process>> {
         let spaces = self.by_pasid.read().unwrap_or_else(PoisonError::into_inner);
         spaces.get(&pasid).cloned()

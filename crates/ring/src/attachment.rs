@@ -10,6 +10,7 @@ use thiserror::Error;
 use zerocopy::transmute;
 
 use crate::gate::WriteKind;
+use crate::origin::Origin;
 use crate::ring::{Offer, Ring};
 use crate::shared_region::SharedRegion;
 
@@ -130,15 +131,20 @@ impl RemotePortal {
     /// its end is not reported.
     #[inline]
     pub fn write_posted(&self, descriptor: &Descriptor) -> Submission {
+        self.post(|| self.offer(descriptor, WriteKind::Posted))
+    }
+
+    #[inline]
+    fn post(&self, offer_once: impl Fn() -> Offer) -> Submission {
         let mut polls = 0;
-        let mut offer = self.offer(descriptor, WriteKind::Posted);
+        let mut offer = offer_once();
         while offer == Offer::Held && polls < POLLS {
             polls += 1;
             match self.region.doorbell().is_polled() {
                 true => std::hint::spin_loop(),
                 false => Ring::relax(),
             }
-            offer = self.offer(descriptor, WriteKind::Posted);
+            offer = offer_once();
         }
         answer(&self.ring, &self.region, offer, WriteKind::Posted)
     }
@@ -152,8 +158,20 @@ impl RemotePortal {
         answer(&self.ring, &self.region, offer, kind)
     }
 
-    /// Whether there is a reason to [sleep](Self::await_completion) after a submission: the device
-    /// [waits for a processor](Self::lacks_processor), or submitters [are watched](Self::is_watched).
+    /// As [`write_posted`](Self::write_posted), and says where in the program that was.
+    pub fn write_posted_from(&self, descriptor: &Descriptor, origin: &Origin) -> Submission {
+        self.post(|| self.offer_from(descriptor, WriteKind::Posted, origin))
+    }
+
+    /// As [`enqueue`](Self::enqueue), and says where in the program that was.
+    pub fn enqueue_from(&self, descriptor: &Descriptor, origin: &Origin) -> Submission {
+        let kind = WriteKind::deferrable(self.limited);
+        let offer = self.offer_from(descriptor, kind, origin);
+        answer(&self.ring, &self.region, offer, kind)
+    }
+
+    /// Whether who submits has more to do than that: the device [waits for a processor](Self::lacks_processor), or
+    /// submissions are [traced](Self::is_traced).
     #[inline]
     pub fn is_delayed(&self) -> bool {
         self.region.doorbell().is_delayed()
@@ -162,6 +180,11 @@ impl RemotePortal {
     /// Whether the device waits for a processor: who is about to wait for a descriptor does well to sleep.
     pub fn lacks_processor(&self) -> bool {
         self.region.doorbell().lacks_processor()
+    }
+
+    /// Whether submissions say where in the program they are made.
+    pub fn is_traced(&self) -> bool {
+        self.region.doorbell().is_traced()
     }
 
     /// Whether who submits gives the device a moment to look at its memory.
@@ -187,6 +210,16 @@ impl RemotePortal {
         completions.wait(ended, Some(limit));
     }
 
+    /// Descriptors of the queue that were accepted so far, for [`has_looked`](Self::has_looked).
+    pub fn accepted(&self) -> u64 {
+        self.ring.claims().0
+    }
+
+    /// Whether the device has looked at the memory of so many descriptors, where submitters [are watched](Self::is_watched).
+    pub fn has_looked(&self, accepted: u64) -> bool {
+        self.ring.unlooked(accepted) == 0
+    }
+
     /// Whether the queue is dedicated or shared, as it was last enabled.
     #[inline]
     pub fn mode(&self) -> WorkQueueMode {
@@ -196,6 +229,11 @@ impl RemotePortal {
     #[inline]
     fn offer(&self, descriptor: &Descriptor, kind: WriteKind) -> Offer {
         self.ring.offer(&transmute!(*descriptor), kind, self.client)
+    }
+
+    fn offer_from(&self, descriptor: &Descriptor, kind: WriteKind, origin: &Origin) -> Offer {
+        let words = transmute!(*descriptor);
+        self.ring.offer_from(&words, kind, self.client, origin)
     }
 }
 

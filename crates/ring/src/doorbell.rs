@@ -10,8 +10,10 @@ use std::time::Duration;
 use crate::completion_bell::CompletionBell;
 use crate::sync::{AtomicU32, Futex, Ordering, fence};
 
+/// Who submits says where in the program it does.
+const TRACED: u32 = 1 << 31;
 /// Who submits is to wait a moment, so that the owner sees what it has submitted before it goes on.
-const WATCHED: u32 = 1 << 31;
+const WATCHED: u32 = 1 << 30;
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
@@ -20,8 +22,8 @@ const ASLEEP: u32 = 1;
 #[repr(C, align(128))]
 pub struct Doorbell {
     state: Futex,
-    /// A bit for each thread of the device that waits for a processor much of its time, and [`WATCHED`]. Beside the
-    /// state, for who rings reads that line anyway.
+    /// A bit for each thread of the device that waits for a processor much of its time, [`TRACED`] and [`WATCHED`].
+    /// Beside the state, for who rings reads that line anyway.
     delayed: AtomicU32,
     /// Not 0: the owner looks by itself, at short intervals, and who rings makes no system call.
     polled: AtomicU32,
@@ -43,8 +45,8 @@ impl Doorbell {
         }
     }
 
-    /// Whether who submits has to wait: a thread of the device waits for a processor, as far as they have said, or
-    /// submitters are watched.
+    /// Whether who submits has more to do: a thread of the device waits for a processor, as far as they have said, or
+    /// submissions are traced.
     #[inline]
     pub fn is_delayed(&self) -> bool {
         self.delayed.load(Ordering::Relaxed) != 0
@@ -52,7 +54,7 @@ impl Doorbell {
 
     /// Whether it is a thread of the device that waits.
     pub fn lacks_processor(&self) -> bool {
-        self.delayed.load(Ordering::Relaxed) & !WATCHED != 0
+        self.delayed.load(Ordering::Relaxed) & !(TRACED | WATCHED) != 0
     }
 
     /// Whether submitters are watched.
@@ -60,12 +62,22 @@ impl Doorbell {
         self.delayed.load(Ordering::Relaxed) & WATCHED != 0
     }
 
-    /// From now on who submits waits a moment, so that the owner sees the memory as it was submitted.
-    pub fn watch(&self) {
-        self.delayed.fetch_or(WATCHED, Ordering::Relaxed);
+    /// Whether submissions say where in the program they are made.
+    pub fn is_traced(&self) -> bool {
+        self.delayed.load(Ordering::Relaxed) & TRACED != 0
     }
 
-    /// Says it of the thread with this bit, one of the lower 31.
+    /// From now on who submits says where in the program it does.
+    pub fn trace(&self) {
+        self.delayed.fetch_or(TRACED, Ordering::Relaxed);
+    }
+
+    /// From now on who submits waits a moment, so that the owner sees the memory as it was submitted, or does not.
+    pub fn watch(&self, watched: bool) {
+        self.set_delayed(WATCHED, watched);
+    }
+
+    /// Says it of the thread with this bit, one of the lower 30.
     pub fn set_delayed(&self, bit: u32, delayed: bool) {
         match delayed {
             true => self.delayed.fetch_or(bit, Ordering::Relaxed),

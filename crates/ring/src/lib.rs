@@ -10,6 +10,7 @@ mod block;
 mod completion_bell;
 mod doorbell;
 mod gate;
+mod origin;
 mod reader;
 mod ring;
 mod ring_view;
@@ -23,6 +24,7 @@ pub use attachment::{
 pub use completion_bell::CompletionBell;
 pub use doorbell::Doorbell;
 pub use gate::{Gate, WriteKind};
+pub use origin::Origin;
 pub use reader::Reader;
 pub use ring::{Offer, Ring, Words, WrongKind};
 pub use shared_region::SharedRegion;

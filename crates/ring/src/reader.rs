@@ -1,5 +1,6 @@
 //! The reading side of a ring.
 
+use crate::origin::Origin;
 use crate::ring::{Ring, Words};
 use crate::sync::Ordering;
 use crate::tag::{COUNT, Tag, apart};
@@ -65,6 +66,23 @@ impl Reader {
         let words = self.words(self.read);
         self.step();
         Some(words)
+    }
+
+    /// A tool has looked at the memory of all that were read: who waits for that may go on.
+    pub fn looked(&self) {
+        let looked = &self.ring.counters().taken.0.looked;
+        looked.store(self.read & COUNT, Ordering::Release);
+    }
+
+    /// Where in a program the descriptor was submitted that [`next`](Reader::next) would give.
+    pub fn next_origin(&self) -> Option<Origin> {
+        self.ring.origin(self.read).load(self.read)
+    }
+
+    /// The same of [`next_ahead`](Reader::next_ahead).
+    pub fn next_origin_ahead(&self) -> Option<Origin> {
+        let position = self.first_ahead()?;
+        self.ring.origin(position).load(position)
     }
 
     /// Whether [`next_ahead`](Reader::next_ahead) would give something.
@@ -178,7 +196,12 @@ impl Reader {
             self.ring.recount(self.read);
         }
         let (writers, taken) = (&self.ring.counters().writers.0, self.taken & COUNT);
-        self.ring.counters().taken.0.store(taken, Ordering::Release);
+        self.ring
+            .counters()
+            .taken
+            .0
+            .taken
+            .store(taken, Ordering::Release);
         writers.taken_before.store(taken, Ordering::Release);
     }
 
@@ -191,7 +214,12 @@ impl Reader {
         if taken > self.taken {
             self.taken = taken;
             let taken = taken & COUNT;
-            self.ring.counters().taken.0.store(taken, Ordering::Release);
+            self.ring
+                .counters()
+                .taken
+                .0
+                .taken
+                .store(taken, Ordering::Release);
         }
     }
 }

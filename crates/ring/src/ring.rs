@@ -36,6 +36,7 @@
 //! again, but not keep the reader from going on.
 
 use crate::gate::{Gate, WriteKind};
+use crate::origin::{Origin, OriginSlot};
 use crate::ring_view::RingView;
 use crate::sync::{AtomicU64, Ordering, publish, relax};
 use crate::tag::{COUNT, NAME, Tag, apart};
@@ -72,13 +73,22 @@ pub(crate) struct Writers {
     pub(crate) gate: AtomicU64,
 }
 
+/// How far the reader is.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// Descriptors that engines have taken so far.
+    pub(crate) taken: AtomicU64,
+    /// Descriptors so far whose memory a tool has looked at, if there is one.
+    pub(crate) looked: AtomicU64,
+}
+
 /// The counters of a ring.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Counters {
     pub(crate) writers: Line<Writers>,
-    /// Descriptors that engines have taken so far.
-    pub(crate) taken: Line<AtomicU64>,
+    pub(crate) taken: Line<Reading>,
     pub(crate) refused: Line<Refused>,
 }
 
@@ -149,6 +159,24 @@ impl Ring {
         }
     }
 
+    /// As [`offer`](Ring::offer), and says where in the program that was.
+    pub fn offer_from(
+        &self,
+        words: &Words,
+        kind: WriteKind,
+        client: u16,
+        origin: &Origin,
+    ) -> Offer {
+        match self.claim(kind, client) {
+            Ok(position) => {
+                self.origin(position).store(position, origin);
+                self.fill(position, words);
+                Offer::Accepted
+            }
+            Err(refused) => refused,
+        }
+    }
+
     /// A position for a descriptor, if the gate lets it in.
     ///
     /// # Errors
@@ -175,7 +203,7 @@ impl Ring {
             // The difference is negative if `accepted` is old; then the exchange fails.
             let before = writers.taken_before.load(Ordering::Acquire);
             if apart(accepted, before) >= limit {
-                let taken = self.counters().taken.0.load(Ordering::Acquire);
+                let taken = self.counters().taken.0.taken.load(Ordering::Acquire);
                 if apart(accepted, taken) >= limit {
                     return Err(Offer::Full);
                 }
@@ -356,7 +384,7 @@ impl Ring {
         let mut occupied = 0;
         for _ in 0..READS {
             let accepted = writers.accepted.load(Ordering::Acquire);
-            let taken = self.counters().taken.0.load(Ordering::Acquire);
+            let taken = self.counters().taken.0.taken.load(Ordering::Acquire);
             occupied = apart(accepted & COUNT, taken).min(self.mask + 1);
             if writers.accepted.load(Ordering::Acquire) == accepted {
                 break;
@@ -385,6 +413,16 @@ impl Ring {
     #[inline]
     pub(crate) fn counters(&self) -> &Counters {
         self.view.counters()
+    }
+
+    /// Descriptors that were accepted and not looked at, as far as the reader has said.
+    pub(crate) fn unlooked(&self, accepted: u64) -> u64 {
+        let looked = self.counters().taken.0.looked.load(Ordering::Acquire);
+        apart(accepted, looked)
+    }
+
+    pub(crate) fn origin(&self, position: u64) -> &OriginSlot {
+        self.view.origin((position & self.mask) as usize)
     }
 
     /// What stands beside the entry of `position`: a [`Tag`].

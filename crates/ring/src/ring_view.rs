@@ -3,6 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use crate::origin::OriginSlot;
 use crate::ring::{Counters, Entry};
 use crate::shared_region::SharedRegion;
 use crate::sync::AtomicU64;
@@ -13,6 +14,7 @@ pub(crate) struct RingView {
     pub(crate) counters: NonNull<Counters>,
     pub(crate) tags: NonNull<[AtomicU64]>,
     pub(crate) entries: NonNull<[Entry]>,
+    pub(crate) origins: NonNull<[OriginSlot]>,
     /// Keeps the block.
     #[allow(dead_code, reason = "held, not read")]
     pub(crate) region: Arc<SharedRegion>,
@@ -48,5 +50,12 @@ impl RingView {
         // SAFETY: the region laid that many entries there, and lives as long as `self`.
         let entries = unsafe { self.entries.as_ref() };
         &entries[index]
+    }
+
+    /// The origin beside entry `index`.
+    pub(crate) fn origin(&self, index: usize) -> &OriginSlot {
+        // SAFETY: the region laid that many origins there, and lives as long as `self`.
+        let origins = unsafe { self.origins.as_ref() };
+        &origins[index]
     }
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use crate::attachment::{AttachError, RegionLayout, SharedRegionFile};
 use crate::block::Block;
 use crate::doorbell::Doorbell;
-use crate::ring::{Counters, Entry, Line, Refused, Ring, Writers};
+use crate::origin::OriginSlot;
+use crate::ring::{Counters, Entry, Line, Reading, Refused, Ring, Writers};
 use crate::ring_view::RingView;
 use crate::sync::AtomicU64;
 
@@ -27,10 +28,13 @@ const _: () = {
     assert!(offset_of!(Writers, accepted) == 0);
     assert!(offset_of!(Writers, taken_before) == 8);
     assert!(offset_of!(Writers, gate) == 16);
+    assert!(offset_of!(Reading, taken) == 0);
+    assert!(offset_of!(Reading, looked) == 8);
     assert!(offset_of!(Refused, lost) == 0);
     assert!(offset_of!(Refused, retried) == 8);
     assert!(offset_of!(Refused, posted) == 16);
     assert!(offset_of!(Refused, deferrable) == 24);
+    assert!(size_of::<OriginSlot>() == 32 && align_of::<OriginSlot>() == 8);
     assert!(size_of::<Entry>() == 64 && align_of::<Entry>() == 64);
 };
 
@@ -40,6 +44,7 @@ struct RingOffsets {
     counters: usize,
     tags: usize,
     entries: usize,
+    origins: usize,
     capacity: usize,
 }
 
@@ -51,7 +56,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// The doorbell, then for each ring counters, tags and entries.
+    /// The doorbell, then for each ring counters, tags, entries and origins.
     fn new(sizes: &[u16]) -> Plan {
         let mut bytes = size_of::<Doorbell>();
         let mut place = |size: usize| {
@@ -65,6 +70,7 @@ impl Plan {
                 counters: place(size_of::<Counters>()),
                 tags: place(capacity * size_of::<AtomicU64>()),
                 entries: place(capacity * size_of::<Entry>()),
+                origins: place(capacity * size_of::<OriginSlot>()),
                 capacity,
             }
         });
@@ -131,10 +137,13 @@ impl SharedRegion {
         let tags = unsafe { base.add(at.tags) };
         // SAFETY: the plan laid the entries within the block.
         let entries = unsafe { base.add(at.entries) };
+        // SAFETY: the plan laid the origins within the block.
+        let origins = unsafe { base.add(at.origins) };
         let view = RingView {
             counters: counters.cast(),
             tags: NonNull::slice_from_raw_parts(tags.cast(), at.capacity),
             entries: NonNull::slice_from_raw_parts(entries.cast(), at.capacity),
+            origins: NonNull::slice_from_raw_parts(origins.cast(), at.capacity),
             region: self.clone(),
         };
         Some(Ring::new(view))
@@ -152,16 +161,16 @@ mod tests {
         let offsets: Vec<_> = plan
             .rings
             .iter()
-            .map(|r| [r.counters, r.tags, r.entries, r.capacity])
+            .map(|r| [r.counters, r.tags, r.entries, r.origins, r.capacity])
             .collect();
         assert_eq!(
             offsets,
             [
-                [128, 512, 640, 1],
-                [768, 1152, 1280, 4],
-                [1536, 1920, 2944, 128]
+                [128, 512, 640, 768, 1],
+                [896, 1280, 1408, 1664, 4],
+                [1792, 2176, 3200, 11392, 128]
             ]
         );
-        assert_eq!(plan.bytes, 2944 + 128 * 64);
+        assert_eq!(plan.bytes, 11392 + 128 * 32);
     }
 }

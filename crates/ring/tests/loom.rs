@@ -14,6 +14,9 @@ mod doorbell;
 #[allow(dead_code, unreachable_pub, reason = "the models have no device")]
 #[path = "../src/gate.rs"]
 mod gate;
+#[allow(dead_code, unreachable_pub, reason = "the models have no program")]
+#[path = "../src/origin.rs"]
+mod origin;
 #[allow(dead_code, unreachable_pub, reason = "the models restore nothing")]
 #[path = "../src/reader.rs"]
 mod reader;

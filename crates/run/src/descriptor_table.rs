@@ -147,6 +147,7 @@ impl DescriptorTable {
                 wq,
                 pasid,
                 descriptor,
+                ..
             } => {
                 let began = UnderWay {
                     wq: *wq,

@@ -116,7 +116,7 @@ pub struct Ended {
 /// no error: it ends with code 126 or 127, as under `env`.
 pub fn run(session: &Session) -> Result<Ended, RunError> {
     let spaces = Arc::new(Spaces::new());
-    let mut recorder = Recorder::new(&session.recording, &spaces)?;
+    let mut recorder = Recorder::new(&session.recording, &spaces, session.chaos.is_some())?;
     let mut driver = Driver::new(
         Options::new(session.personality),
         parts::parts(session.profile.as_ref(), session.personality)?,

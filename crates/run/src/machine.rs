@@ -106,20 +106,20 @@ impl SessionDevices {
                 ..Options::default()
             };
             // Errors are in the registers.
-            let (mut recorder, countdown) = (recorder.listener(part.id), countdown.clone());
+            let (mut listener, countdown) = (recorder.listener(part.id), countdown.clone());
             let (pollers, id) = (pollers.clone(), part.id);
-            let listener = move |event: Event| {
+            let listen = move |event: Event| {
                 match event {
                     Event::Accepted { .. } => countdown.count(),
                     // The first entry of the table is the driver's own, for errors.
                     Event::Interrupt { handle: 0 } => pollers.wake(id),
                     _ => {}
                 }
-                recorder(event);
+                listener(event);
             };
-            let device =
-                RealtimeDevice::start_function(function, memory.clone(), options, listener)?;
+            let device = RealtimeDevice::start_function(function, memory.clone(), options, listen)?;
             let device = Arc::new(device);
+            recorder.watch(part.id, &device);
             devices.push(SessionDevice {
                 id: part.id,
                 device: device.clone(),

@@ -3,6 +3,7 @@
 
 use dray_device::{Submission, WorkQueueMode};
 use dray_idxd::driver::Errno;
+use dray_realtime::Origin;
 use dray_spec::{Descriptor, Opcode};
 use zerocopy::FromBytes;
 
@@ -45,7 +46,7 @@ impl Clients {
         for bytes in bytes.chunks_exact(DESCRIPTOR) {
             // Of 64 bytes.
             let descriptor = Descriptor::read_from_bytes(bytes).unwrap_or_default();
-            match self.submit(client, descriptor) {
+            match self.submit(client, thread, descriptor) {
                 Ok(()) => {
                     self.openers.written(cookie);
                     written += DESCRIPTOR as u32;
@@ -57,7 +58,7 @@ impl Clients {
         Ok(written)
     }
 
-    fn submit(&self, client: Client, mut descriptor: Descriptor) -> Result<(), Errno> {
+    fn submit(&self, client: Client, thread: u32, mut descriptor: Descriptor) -> Result<(), Errno> {
         let device = self.machine.device(client.device).ok_or(Errno::ENXIO)?;
         let version = device.hardware().capabilities.version;
         if descriptor.opcode() == Ok(Opcode::Batch) && version <= UNSAFE_BATCHES {
@@ -70,25 +71,48 @@ impl Clients {
             .machine
             .portal(client.device, client.wq)
             .ok_or(Errno::ENXIO)?;
+        // Unknown where it is not wanted.
+        let origin = match portal.is_traced() {
+            true => caller(thread),
+            false => Origin::default(),
+        };
         if portal.mode() == WorkQueueMode::Dedicated {
             // A full queue is not reported to the writer, as on hardware.
-            return match portal.write_posted(&descriptor) {
+            return match portal.write_posted_from(&descriptor, &origin) {
                 Submission::Ignored => self.machine.is_alive(client.device),
                 _ => Ok(()),
             };
         }
         descriptor.pasid_priv = client.pasid;
-        if portal.enqueue(&descriptor) == Submission::Accepted {
+        if portal.enqueue_from(&descriptor, &origin) == Submission::Accepted {
             return Ok(());
         }
         self.machine.is_alive(client.device)?;
         let retries = self.attribute(client, "enqcmds_retries").unwrap_or(0);
         for _ in 0..retries {
-            if portal.enqueue(&descriptor) == Submission::Accepted {
+            if portal.enqueue_from(&descriptor, &origin) == Submission::Accepted {
                 return Ok(());
             }
             std::hint::spin_loop();
         }
         Err(Errno::EAGAIN)
+    }
+}
+
+/// Where a thread is that waits for its system call. The last two numbers of `/proc/TID/syscall` are stack pointer and address
+/// (proc_pid_syscall(5)).
+fn caller(thread: u32) -> Origin {
+    let text = std::fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap_or_default();
+    let mut numbers = text.split_whitespace().rev();
+    let mut next = || {
+        let text = numbers.next()?.strip_prefix("0x")?;
+        u64::from_str_radix(text, 16).ok()
+    };
+    let (site, stack) = (next().unwrap_or(0), next().unwrap_or(0));
+    Origin {
+        thread,
+        site,
+        stack,
+        frame: 0,
     }
 }

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use dray_realtime::Event;
+use dray_realtime::{Event, RealtimeDevice};
 use dray_remote::Spaces;
 
 use crate::RunError;
 use crate::descriptor_table::{DescriptorTable, enabled};
 use crate::machine::SessionDevices;
 use crate::processes::Pid;
-use crate::sanitize::{Findings, Sanitizer};
+use crate::sanitize::{Findings, Sanitize, Sanitizer};
 use crate::stats::Stats;
 use crate::trace::{Feed, Trace, Traced};
 
@@ -28,7 +28,7 @@ pub struct Recording {
     /// Each descriptor, in this file; its name says the [format](crate::trace_format).
     pub trace: Option<PathBuf>,
     /// Which rules of asynchronous copies programs break, for [`Ended::findings`](crate::Ended::findings).
-    pub sanitize: bool,
+    pub sanitize: Option<Sanitize>,
 }
 
 /// What was kept of them.
@@ -90,9 +90,15 @@ impl Recorder {
     ///
     /// # Errors
     /// No such format, or no such file.
-    pub(crate) fn new(recording: &Recording, spaces: &Arc<Spaces>) -> Result<Recorder, RunError> {
+    pub(crate) fn new(
+        recording: &Recording,
+        spaces: &Arc<Spaces>,
+        has_adversary: bool,
+    ) -> Result<Recorder, RunError> {
         let trace = recording.trace.as_deref().map(Trace::create).transpose()?;
-        let sanitizer = recording.sanitize.then(|| Sanitizer::new(spaces.clone()));
+        // An adversary makes everything slow, and is there to find what is rare.
+        let wanted = recording.sanitize.as_ref();
+        let sanitizer = wanted.map(|wanted| Sanitizer::new(spaces.clone(), wanted, !has_adversary));
         Ok(Recorder {
             stats: recording.stats,
             trace,
@@ -118,6 +124,13 @@ impl Recorder {
 
     pub(crate) fn owners(&self) -> Arc<Owners> {
         self.owners.clone()
+    }
+
+    /// A device runs.
+    pub(crate) fn watch(&self, id: u32, device: &RealtimeDevice) {
+        if let Some(sanitizer) = &self.sanitizer {
+            sanitizer.watch(id, device.watch());
+        }
     }
 
     /// The listener for events of a device.

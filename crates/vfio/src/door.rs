@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use dray_device::{Bar, ConfigError, DeviceConfig, Function, Hardware, PciControls, Submission};
-use dray_realtime::Stopped;
+use dray_realtime::{Chaos, Stopped};
 use dray_spec::registers::PortalAddress;
 use zerocopy::IntoBytes;
 
@@ -34,6 +34,8 @@ pub struct Options {
     pub fixed: Option<DeviceConfig>,
     /// Faults that each client's device has once.
     pub injections: Vec<Injection>,
+    /// An adversary that chooses what each client's device does.
+    pub chaos: Option<Chaos>,
 }
 
 impl Options {
@@ -46,6 +48,7 @@ impl Options {
             identity: Identity::default(),
             fixed: None,
             injections: Vec::new(),
+            chaos: None,
         }
     }
 
@@ -110,6 +113,7 @@ impl Door {
             interrupts.clone(),
             counts.clone(),
             Faults::of(&options.injections),
+            options.chaos,
         )?;
         Ok(Door {
             runner,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dray_device::{Bar, Function, Portal, Submission};
-use dray_realtime::{Engines, Event, MappedPortal, Options, RealtimeDevice, Stop, Stopped};
+use dray_realtime::{Chaos, Engines, Event, MappedPortal, Options, RealtimeDevice, Stop, Stopped};
 use dray_spec::Descriptor;
 use dray_spec::registers::{PortalAddress, ResetType};
 
@@ -34,12 +34,14 @@ impl Runner {
         interrupts: Interrupts,
         counts: SharedCounts,
         faults: Faults,
+        chaos: Option<Chaos>,
     ) -> Result<Runner, VfioError> {
         let memory = GuestMemory::new(dma, root, counts.clone(), faults);
         let options = Options {
             engines: Engines::Dispatcher,
             steps: true,
             on_drop: Stop::Abort,
+            chaos,
             ..Options::default()
         };
         let listener = move |event| match event {

@@ -51,7 +51,7 @@ pub use unmapped::Unmapped;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"drayrun\xd5");
 
 /// Both sides are of one build or do not talk.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The bytes of a message, not yet looked at.
 fn read<T: FromBytes>(bytes: &[u8]) -> Result<T, WireError> {

@@ -3,21 +3,51 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
-use dray_run::{Class, Finding, Findings};
+use dray_output::counted;
+use dray_run::{Class, Finding, Findings, Frame, Site, Suppressions};
 use dray_spec::Descriptor;
 use serde_json::{Value, json};
 
-/// Sums up what was found; whether there is anything.
+use super::sarif;
+use crate::complain::Usage;
+
+/// Bytes of a file of suppressions that are read.
+const SUPPRESSIONS: u64 = 1 << 20;
+
+/// Reads a file of suppressions.
+pub(super) fn suppressions(path: &Path) -> anyhow::Result<Suppressions> {
+    let text = dray_output::read_text(path, SUPPRESSIONS);
+    let text = text.with_context(|| format!("{}", path.display()))?;
+    Suppressions::parse(&text).map_err(|error| {
+        Usage::error(
+            format!("{}: {error}", path.display()),
+            "a line is CLASS:PATTERN, for example overlap:known_race or source:libfoo.so",
+        )
+    })
+}
+
+/// Sums up what was found, and what it took; whether there is anything.
 pub(super) fn say(findings: &Findings) -> bool {
+    for (line, count) in &findings.suppressed {
+        let times = counted(*count as usize, "finding");
+        eprintln!("dray sanitize: {times} suppressed by {line}");
+    }
     let counts: Vec<String> = counts(findings)
         .map(|(class, count)| format!("{} {count}", class.name()))
         .collect();
     let looked = format!(
-        "{} descriptors were looked at, their memory for {:.3} s",
-        findings.descriptors,
-        findings.looks.as_secs_f64()
+        "{} descriptors were looked at, {} of them closely",
+        findings.descriptors, findings.observed
+    );
+    let seconds = |time: Duration| time.as_secs_f64();
+    eprintln!(
+        "dray sanitize: cost: the order of descriptors {:.3} s, memory (source, destination, lifetime) {:.3} s, time for programs to go on {:.3} s",
+        seconds(findings.books),
+        seconds(findings.looks),
+        seconds(findings.waits)
     );
     match counts.is_empty() {
         true => eprintln!("dray sanitize: nothing found; {looked}"),
@@ -36,23 +66,39 @@ pub(super) fn create(path: &Path) -> anyhow::Result<File> {
     File::create(path).with_context(|| format!("{}", path.display()))
 }
 
-/// Writes them as JSON.
+/// Writes them as SARIF where the name says so, as JSON otherwise.
 pub(super) fn write(findings: &Findings, file: File, path: &Path) -> anyhow::Result<()> {
-    let counts = counts(findings).map(|(class, count)| (class.name().to_owned(), count.into()));
-    let said = findings.said.iter().map(finding);
-    let document = json!({
-        "schema": 1,
-        "descriptors": findings.descriptors,
-        "looks_s": findings.looks.as_secs_f64(),
-        "counts": counts.collect::<serde_json::Map<_, _>>(),
-        "findings": said.collect::<Vec<_>>(),
-    });
+    let is_sarif = path
+        .extension()
+        .is_some_and(|extension| extension == "sarif");
+    let document = match is_sarif {
+        true => sarif::document(findings),
+        false => document(findings),
+    };
     let mut file = BufWriter::new(file);
     let written = serde_json::to_writer_pretty(&mut file, &document).map_err(std::io::Error::from);
     let written = written
         .and_then(|()| writeln!(file))
         .and_then(|()| file.flush());
     written.with_context(|| format!("{}", path.display()))
+}
+
+fn document(findings: &Findings) -> Value {
+    let counts = counts(findings).map(|(class, count)| (class.name().to_owned(), count.into()));
+    let said = findings.said.iter().map(finding);
+    json!({
+        "schema": 2,
+        "descriptors": findings.descriptors,
+        "observed": findings.observed,
+        "cost_s": {
+            "order": findings.books.as_secs_f64(),
+            "memory": findings.looks.as_secs_f64(),
+            "waits": findings.waits.as_secs_f64(),
+        },
+        "suppressed": findings.suppressed,
+        "counts": counts.collect::<serde_json::Map<_, _>>(),
+        "findings": said.collect::<Vec<_>>(),
+    })
 }
 
 fn finding(finding: &Finding) -> Value {
@@ -62,9 +108,29 @@ fn finding(finding: &Finding) -> Value {
         "place": finding.place,
         "detail": finding.detail,
         "descriptor": finding.descriptor.as_ref().map(descriptor),
+        "site": finding.site.as_ref().map(site),
         "other": finding.other.as_ref().map(descriptor),
+        "other_site": finding.other_site.as_ref().map(site),
         "rule": finding.class.rule(),
         "mend": finding.class.fix(),
+    })
+}
+
+fn site(site: &Site) -> Value {
+    json!({
+        "thread": site.thread,
+        "frames": site.frames.iter().map(frame).collect::<Vec<_>>(),
+    })
+}
+
+fn frame(frame: &Frame) -> Value {
+    json!({
+        "address": format!("{:#x}", frame.address),
+        "module": frame.module,
+        "offset": frame.offset.map(|offset| format!("{offset:#x}")),
+        "function": frame.function,
+        "file": frame.file,
+        "line": frame.line,
     })
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::common::race_example;
+use crate::common::{race_example, race_example_with};
 
 /// What a program does while a descriptor is in flight is seen in most runs: a machine may give it no processor for long.
 const TRIES: usize = 20;
@@ -33,7 +33,7 @@ fn findings_are_written_as_their_schema_says() {
     let program = race_example(directory.path(), "clinic");
     let mut documents = Vec::new();
     for case in ["copy-of-copy", "size-zero", "overrun"] {
-        let file = directory.path().join(case);
+        let file = directory.path().join(case).with_extension("json");
         let option = file.to_str().expect("text");
         let output = Command::new(assert_cmd::cargo::cargo_bin!("dray"))
             .args([
@@ -58,6 +58,68 @@ fn findings_are_written_as_their_schema_says() {
     );
     if let Some(wrong) = crate::schemas::misfits(&documents) {
         assert!(wrong.is_empty(), "{wrong}");
+    }
+}
+
+/// What a session with these options writes on standard error, and to the file.
+fn reported(options: &[&str], program: &Path, case: &str, file: &Path) -> (String, String) {
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("dray"))
+        .args([
+            "run",
+            "--profile",
+            "1e1w-d",
+            "--sanitize",
+            "--sanitize-file",
+        ])
+        .arg(file)
+        .args(options)
+        .arg("--")
+        .args([program, Path::new(case), Path::new("wrong")])
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8(output.stderr).expect("text");
+    let written = std::fs::read_to_string(file).expect("it is written");
+    (said, written)
+}
+
+/// `submit` of the clinic is one function for all: its callers tell the two apart.
+#[test]
+fn a_finding_has_the_places_of_both_and_is_suppressed_by_either() {
+    let directory = TempDir::new().expect("a directory");
+    let file = directory.path().join("findings.sarif");
+    for flags in [&["-g"][..], &["-g", "-static"], &["-no-pie", "-fno-inline"]] {
+        let program = race_example_with(directory.path(), "clinic", flags);
+        let (said, written) = reported(&[], &program, "copy-of-copy", &file);
+        let places = said.matches(" in pair").count();
+        let debug = flags[0] == "-g";
+        let lines = said.matches("clinic.c:").count();
+        assert!(places == 2 && (lines >= 8) == debug, "{flags:?}: {said}");
+        let log: serde_json::Value = serde_json::from_str(&written).expect("JSON");
+        let result = &log["runs"][0]["results"][0];
+        assert_eq!(log["version"], "2.1.0");
+        assert_eq!(result["ruleId"], "overlap");
+        assert_eq!(
+            result["stacks"].as_array().map(Vec::len),
+            Some(2),
+            "{written}"
+        );
+        let location = &result["locations"][0];
+        assert_eq!(location["logicalLocations"][0]["name"], "submit");
+        let line = &location["physicalLocation"]["region"]["startLine"];
+        assert_eq!(line.is_u64(), debug, "{written}");
+    }
+    let program = directory.path().join("clinic");
+    let list = directory.path().join("suppressions");
+    for (text, suppressed) in [
+        ("overlap:copy_of_copy\n", true),
+        ("overlap:*clinic$\n", true),
+        ("overlap:two_writers\nsource:*\n", false),
+    ] {
+        std::fs::write(&list, text).expect("written");
+        let option = ["--suppressions", list.to_str().expect("text")];
+        let (said, _) = reported(&option, &program, "copy-of-copy", &file);
+        let quiet = said.contains("nothing found") && said.contains("suppressed by overlap:");
+        assert_eq!(quiet, suppressed, "{text}: {said}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::arch::naked_asm;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dray_portal::{Portal, Registers, Submit, Words};
+use dray_portal::{Caller, Portal, Registers, Submit, Words};
 
 /// Remembers the last descriptors, and counts.
 pub(crate) struct Log {
@@ -51,11 +51,11 @@ impl Log {
 }
 
 impl Submit for Log {
-    fn post(&self, words: &Words) {
+    fn post(&self, words: &Words, _: Caller<'_>) {
         self.note(&self.posted, words);
     }
 
-    fn enqueue(&self, words: &Words) -> bool {
+    fn enqueue(&self, words: &Words, _: Caller<'_>) -> bool {
         let accepted = !self.full.load(Ordering::SeqCst);
         if accepted {
             self.note(&self.enqueued, words);

@@ -1,7 +1,8 @@
 //! A region as another process maps it: what the writes of its portals are answered.
 
 use dray_ring::{
-    AttachError, Attachment, Gate, Reader, RegionLayout, RemotePortal, SharedRegion, WrongKind,
+    AttachError, Attachment, Gate, Origin, Reader, RegionLayout, RemotePortal, SharedRegion,
+    WrongKind,
 };
 use dray_spec::{Descriptor, Portal, Submission, WorkQueueMode};
 
@@ -148,12 +149,50 @@ fn submitters_that_are_watched_wait_though_no_thread_is_delayed() {
     let attachment = Attachment::new(file.fd(), file.layout(), 1).expect("the region");
     let portal = portal(&attachment, 0, false);
     assert!(!portal.is_watched());
-    region.doorbell().watch();
+    region.doorbell().watch(true);
     assert!(portal.is_delayed() && portal.is_watched() && !portal.lacks_processor());
     region.doorbell().set_delayed(1, true);
     assert!(portal.lacks_processor());
     region.doorbell().set_delayed(1, false);
     assert!(portal.is_watched() && !portal.lacks_processor());
+    region.doorbell().trace();
+    region.doorbell().watch(false);
+    assert!(portal.is_delayed() && portal.is_traced() && !portal.is_watched());
+}
+
+#[test]
+fn an_origin_is_that_of_its_own_descriptor_in_every_round() {
+    let (region, file) = SharedRegion::shared(LAYOUT).expect("shared memory");
+    let ring = region.ring(0).expect("the queue");
+    ring.open(Gate {
+        dedicated: true,
+        size: 4,
+        threshold: 0,
+    });
+    let attachment = Attachment::new(file.fd(), file.layout(), 1).expect("the region");
+    let portal = portal(&attachment, 0, false);
+    let mut reader = Reader::new(ring);
+    for round in 0..3 * u64::from(LAYOUT.entries) {
+        let origin = Origin {
+            thread: 7,
+            site: 0x1000 + round,
+            stack: 0x7000,
+            frame: 0x8000,
+        };
+        // Every third one says nothing, and has not what stood there a round before.
+        let said = (round % 3 != 0).then_some(origin);
+        let answer = match &said {
+            Some(origin) => portal.write_posted_from(&Descriptor::noop(), origin),
+            None => portal.write_posted(&Descriptor::noop()),
+        };
+        assert_eq!(answer, Submission::Accepted);
+        assert_eq!(reader.next_origin(), said, "{round}");
+        assert!(!portal.has_looked(portal.accepted()));
+        assert!(reader.next().is_some());
+        reader.looked();
+        assert!(portal.has_looked(portal.accepted()));
+        reader.free_but(0);
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use loom::sync::Arc;
 
-use crate::ring::{Counters, Entry, Line, Refused, Writers};
+use crate::origin::OriginSlot;
+use crate::ring::{Counters, Entry, Line, Reading, Refused, Writers};
 use crate::sync::AtomicU64;
 
 #[derive(Debug)]
@@ -10,6 +11,7 @@ struct Inner {
     counters: Counters,
     tags: Vec<AtomicU64>,
     entries: Vec<Entry>,
+    origins: Vec<OriginSlot>,
 }
 
 #[derive(Debug, Clone)]
@@ -26,7 +28,10 @@ impl RingView {
                     taken_before: zero(),
                     gate: zero(),
                 }),
-                taken: Line(zero()),
+                taken: Line(Reading {
+                    taken: zero(),
+                    looked: zero(),
+                }),
                 refused: Line(Refused {
                     lost: zero(),
                     retried: zero(),
@@ -36,6 +41,7 @@ impl RingView {
             },
             tags: (0..capacity).map(|_| zero()).collect(),
             entries: (0..capacity).map(entry).collect(),
+            origins: (0..capacity).map(|_| OriginSlot::default()).collect(),
         }))
     }
 
@@ -53,5 +59,9 @@ impl RingView {
 
     pub(crate) fn entry(&self, index: usize) -> &Entry {
         &self.0.entries[index]
+    }
+
+    pub(crate) fn origin(&self, index: usize) -> &OriginSlot {
+        &self.0.origins[index]
     }
 }

@@ -1,12 +1,18 @@
 //! What devices report, entered in the books.
 
-use dray_realtime::Event;
+use std::time::Instant;
+
+use dray_realtime::{Event, Origin};
 use dray_spec::Status;
 
-use super::Books;
-use super::finding::{self, Class, Finding};
+use super::books::Books;
+use super::finding::{self, Class};
 use super::flight::{Flight, flight};
+use super::reporter::Report;
 use crate::processes::Pid;
+
+/// Bytes of a stack that callers are found in.
+const STACK: usize = 16 << 10;
 
 impl Books {
     pub(super) fn take_in(
@@ -15,23 +21,39 @@ impl Books {
         event: &Event,
         owner: impl FnOnce(u32) -> Option<Pid>,
     ) {
+        let before = self.watches.time;
+        self.enter(device, event, owner);
+        self.budget.spend(self.watches.time - before);
+    }
+
+    fn enter(&mut self, device: u32, event: &Event, owner: impl FnOnce(u32) -> Option<Pid>) {
         match event {
             Event::Accepted {
                 id,
                 wq,
                 pasid,
                 descriptor,
+                origin,
             } => {
                 let mut flight = flight(owner(*pasid), (device, *wq), descriptor, None);
-                self.submitters
-                    .entry(device)
-                    .or_default()
-                    .extend(flight.pid);
                 flight.pasid = *pasid;
-                // Its program has ended before the device came to it.
-                if self.is_gone(&flight) {
+                let observed = self.budget.admits(flight.pid, origin.as_ref());
+                if observed {
+                    let submitters = self.submitters.entry(device).or_default();
+                    submitters.extend(flight.pid);
+                }
+                // Its program has ended before the device came to it. One whose record can be read has not.
+                if self.record_status(&flight).is_none() && self.is_gone(&flight) {
                     self.given_up(&flight);
                     flight.closed = true;
+                }
+                // Memory first: the program waits but a moment.
+                let stack = self.stack(*pasid, origin.as_ref(), observed);
+                self.look((device, *id), &flight, observed);
+                if let (Some(pid), Some(origin)) = (flight.pid, origin) {
+                    let since = Instant::now();
+                    flight.place = self.reporter.sites.enter(pid, origin, &stack);
+                    self.time += since.elapsed();
                 }
                 self.accept((device, *id), flight);
             }
@@ -41,12 +63,13 @@ impl Books {
                 descriptor,
                 ..
             } => {
-                let Some(of) = self.flights.get(&(device, *batch)).copied() else {
+                let Some(of) = self.flights.get((device, *batch)).copied() else {
                     return;
                 };
                 let batch = (device, *batch);
                 let member = Flight {
                     pasid: of.pasid,
+                    place: of.place,
                     ..flight(of.pid, (device, of.wq), descriptor, Some(batch))
                 };
                 self.start_member((device, *id), batch, member);
@@ -77,16 +100,24 @@ impl Books {
                 };
                 let place =
                     wq.map_or_else(|| format!("dsa{device}"), |wq| format!("wq{device}.{wq}"));
-                self.report(Finding {
+                self.reporter.report(Report {
                     class: Class::Field,
                     pid: None,
-                    place,
-                    descriptor: None,
+                    at: place,
+                    party: None,
                     other: None,
                     detail,
                 });
             }
             _ => {}
+        }
+    }
+
+    /// The stack of who submits, if the descriptor is looked at closely: its program waits meanwhile.
+    fn stack(&self, pasid: u32, origin: Option<&Origin>, observed: bool) -> Vec<u8> {
+        match origin.filter(|origin| observed && origin.stack != 0) {
+            Some(origin) => self.spaces.read_up_to(pasid, origin.stack, STACK),
+            None => Vec::new(),
         }
     }
 }

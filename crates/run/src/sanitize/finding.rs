@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use dray_spec::{Descriptor, Opcode, Status};
 
+use crate::sites::Site;
+
 /// A rule that programs break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
@@ -126,8 +128,12 @@ pub struct Finding {
     pub place: String,
     /// The descriptor, where there is one.
     pub descriptor: Option<Descriptor>,
+    /// Where it was submitted, where that is known.
+    pub site: Option<Site>,
     /// The other one of a race.
     pub other: Option<Descriptor>,
+    /// Where that was submitted.
+    pub other_site: Option<Site>,
     /// What is wrong.
     pub detail: String,
 }
@@ -147,13 +153,28 @@ impl fmt::Display for Finding {
         )?;
         if let Some(descriptor) = &self.descriptor {
             writeln!(f, "  {}", described(descriptor))?;
+            submitted(f, self.site.as_ref())?;
         }
         if let Some(other) = &self.other {
             writeln!(f, "  and {}", described(other))?;
+            submitted(f, self.other_site.as_ref())?;
         }
         writeln!(f, "  rule: {}", self.class.rule())?;
         write!(f, "  mend: {}", self.class.fix())
     }
+}
+
+/// A line for each function on the way to a submission.
+fn submitted(f: &mut fmt::Formatter<'_>, site: Option<&Site>) -> fmt::Result {
+    let Some(site) = site else {
+        return Ok(());
+    };
+    writeln!(f, "  submitted by thread {}", site.thread)?;
+    for (number, frame) in site.frames.iter().enumerate() {
+        let frame = frame.to_string();
+        writeln!(f, "    #{number} {}", dray_output::shown(&frame))?;
+    }
+    Ok(())
 }
 
 /// A descriptor in a line.

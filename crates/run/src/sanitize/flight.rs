@@ -6,6 +6,7 @@ use dray_spec::Descriptor;
 
 use super::accesses::Accesses;
 use crate::processes::Pid;
+use crate::sites::PlaceId;
 
 /// A descriptor in flight.
 #[derive(Debug, Clone, Copy)]
@@ -18,8 +19,26 @@ pub(super) struct Flight<K> {
     pub(super) batch: Option<K>,
     /// Its address space; 0 where there are none.
     pub(super) pasid: u32,
+    /// Where in the program it was submitted.
+    pub(super) place: Option<PlaceId>,
     /// That it was in flight at the end has been said.
     pub(super) closed: bool,
+}
+
+/// One of those that a finding is about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Party {
+    pub(super) descriptor: Descriptor,
+    pub(super) place: Option<PlaceId>,
+}
+
+impl<K> Flight<K> {
+    pub(super) fn party(&self) -> Party {
+        Party {
+            descriptor: self.descriptor,
+            place: self.place,
+        }
+    }
 }
 
 /// Bytes for which it matters which of two is first. Two that do the same leave the same, whichever it is.
@@ -47,6 +66,7 @@ pub(super) fn flight<K>(
         accesses: Accesses::of(descriptor),
         batch,
         pasid: 0,
+        place: None,
         closed: false,
     }
 }

@@ -20,10 +20,7 @@ fn at(record: &'static [u64; 8]) -> u64 {
 fn accepted(descriptors: &[Descriptor]) -> Books<usize> {
     let spaces = Spaces::new();
     spaces.add(PASID, std::process::id()).expect("this process");
-    let mut books = Books {
-        spaces: Some(Arc::new(spaces)),
-        ..Books::default()
-    };
+    let mut books = Books::new(Arc::new(spaces), Budget::new(false));
     for (index, descriptor) in descriptors.iter().enumerate() {
         let mut flight = flight(Some(std::process::id()), (0, 1), descriptor, None);
         flight.pasid = PASID;
@@ -33,7 +30,12 @@ fn accepted(descriptors: &[Descriptor]) -> Books<usize> {
 }
 
 fn classes<K>(books: &Books<K>) -> Vec<Class> {
-    books.found.iter().map(|finding| finding.class).collect()
+    books
+        .reporter
+        .found
+        .iter()
+        .map(|finding| finding.class)
+        .collect()
 }
 
 fn copy(from: u64, to: u64) -> Descriptor {
@@ -50,7 +52,7 @@ fn ended(books: &mut Books<usize>, index: usize, status: Status, bytes: u32, res
 fn what_is_in_flight_together_shares_no_written_byte() {
     let books = accepted(&[copy(0x1000, 0x8000), copy(0x8fff, 0x20000)]);
     assert_eq!(classes(&books), [Class::Overlap]);
-    let text = books.found[0].to_string();
+    let text = books.reporter.found[0].to_string();
     assert!(
         text.contains("1 bytes at 0x8fff") && text.contains("wq0.1"),
         "{text}"
@@ -156,17 +158,43 @@ fn errors_and_what_is_given_up_are_found() {
     ended(&mut books, 1, Status::PAGE_FAULT, 64, 0);
     books.end(2, None);
     assert_eq!(classes(&books), [Class::Field, Class::Close]);
-    assert!(books.found[0].to_string().contains("transfer size is 0"));
+    assert!(
+        books.reporter.found[0]
+            .to_string()
+            .contains("transfer size is 0")
+    );
 }
 
 #[test]
-fn a_class_is_said_twenty_times_and_counted_further() {
-    let mut books = Books::default();
-    for index in 0..30 {
-        books.accept(index, flight(Some(1), (0, 1), &copy(0x1000, 0x8000), None));
+fn a_class_is_said_twenty_times_of_a_place_and_counted_further() {
+    let mut books = Books::new(Arc::default(), Budget::new(false));
+    let at = |site: u64| dray_realtime::Origin {
+        site,
+        ..Default::default()
+    };
+    let sites = &mut books.reporter.sites;
+    let places = [0x10, 0x20].map(|site| sites.enter(1, &at(site), &[]));
+    assert!(places[0] != places[1]);
+    for index in 0..60 {
+        let mut one = flight(Some(1), (0, 1), &copy(0x1000, 0x8000), None);
+        one.place = places[index % 2];
+        books.accept(index, one);
         books.end(index, None);
     }
-    assert_eq!(books.found.len(), 20);
-    assert_eq!(books.findings.counts, BTreeMap::from([(Class::Close, 30)]));
-    assert_eq!(books.findings.descriptors, 30);
+    assert_eq!(books.reporter.found.len(), 40);
+    let findings = &books.reporter.findings;
+    assert_eq!(findings.counts, BTreeMap::from([(Class::Close, 60)]));
+    assert_eq!(findings.descriptors, 60);
+}
+
+#[test]
+fn what_is_suppressed_is_counted_apart() {
+    let mut books = Books::new(Arc::default(), Budget::new(false));
+    books.reporter.suppressions = Suppressions::parse("close:*").expect("a line");
+    books.accept(0, flight(Some(1), (0, 1), &copy(0x1000, 0x8000), None));
+    books.end(0, None);
+    assert!(books.reporter.found.is_empty());
+    let findings = &books.reporter.findings;
+    assert!(findings.counts.is_empty());
+    assert_eq!(findings.suppressed.get("close:*"), Some(&1));
 }

@@ -44,8 +44,10 @@ struct Operand {
     start: u64,
     len: u64,
     pages: Vec<PageState>,
-    /// Another descriptor writes to it, or this one to its own source: its bytes say nothing about the program.
+    /// Another descriptor writes to it: its bytes say nothing about the program.
     written: bool,
+    /// It is a source that this descriptor writes to itself: so do its bytes once it was executed.
+    own: bool,
 }
 
 /// The operands of a descriptor, as they were when it was accepted.
@@ -72,12 +74,26 @@ impl Watch {
             start,
             len,
             pages: spaces.look(pasid, start, len),
-            written: role == Role::Source && accesses.writes_to((start, len)),
+            written: false,
+            own: role == Role::Source && accesses.writes_to((start, len)),
         });
         Watch {
             pasid,
             operands: operands.collect(),
         }
+    }
+
+    /// Of a descriptor whose memory is not looked at.
+    pub(super) fn nothing(pasid: u32) -> Watch {
+        Watch {
+            pasid,
+            operands: Vec::new(),
+        }
+    }
+
+    /// Whether anything of it is looked at.
+    pub(super) fn is_looked_at(&self) -> bool {
+        !self.operands.is_empty()
     }
 
     /// What it reads is the list of a batch.
@@ -121,7 +137,7 @@ impl Watch {
         let all = self.operands.iter();
         let mut left = all.filter(|operand| operand.role != Role::List);
         left.find_map(|operand| {
-            let digested = operand.role == Role::Source;
+            let digested = operand.role == Role::Source && !operand.own;
             self.change(spaces, operand, digested, "before its completion")
         })
     }
@@ -250,6 +266,20 @@ mod tests {
             // By then the descriptor has written to it.
             assert_eq!(end, None);
         }
+    }
+
+    /// As when a core moves the first part of memory onto itself, and the device the rest.
+    #[test]
+    fn the_source_of_a_move_onto_itself_is_the_programs_until_it_is_executed() {
+        let (pages, spaces) = (Pages::new(), spaces());
+        let copy = Descriptor::memmove(pages.at(0), pages.at(64), 5000);
+        let watch = Watch::new(&spaces, PASID, &Accesses::of(&copy));
+        assert_eq!(watch.at_start(&spaces), None);
+        pages.set(32);
+        assert!(matches!(watch.at_start(&spaces), Some(Change::Source(_))));
+        // Where it writes itself.
+        pages.set(4000);
+        assert_eq!(watch.at_end(&spaces), None);
     }
 
     #[test]

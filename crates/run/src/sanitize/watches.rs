@@ -26,6 +26,8 @@ struct Watched {
     members: Vec<(Descriptor, Watch)>,
     /// All of the members' accesses.
     of_members: Vec<Accesses>,
+    /// A batch whose members are not known: nothing can be said of memory while it is in flight.
+    opaque: bool,
 }
 
 impl Watched {
@@ -45,6 +47,9 @@ impl Watched {
 #[derive(Debug)]
 pub(super) struct Watches<K> {
     watched: HashMap<K, Watched>,
+    /// How many of them are looked at, and how many are opaque.
+    looked_at: usize,
+    opaque: usize,
     /// Time that the looks have taken.
     pub(super) time: Duration,
 }
@@ -53,23 +58,39 @@ impl<K> Default for Watches<K> {
     fn default() -> Watches<K> {
         Watches {
             watched: HashMap::new(),
+            looked_at: 0,
+            opaque: 0,
             time: Duration::ZERO,
         }
     }
 }
 
 impl<K: Copy + Eq + Hash> Watches<K> {
-    /// A descriptor has been accepted.
-    pub(super) fn accept(&mut self, key: K, flight: &Flight<K>, spaces: &Spaces) {
-        let since = Instant::now();
-        let watch = Watch::new(spaces, flight.pasid, &flight.accesses);
+    /// A descriptor has been accepted. `observed`: its memory is looked at; otherwise it counts for what others write.
+    pub(super) fn accept(&mut self, key: K, flight: &Flight<K>, spaces: &Spaces, observed: bool) {
+        let observed = observed && self.opaque == 0;
+        let is_batch = flight.descriptor.opcode() == Ok(Opcode::Batch);
         let mut watched = Watched {
             accesses: flight.accesses,
-            watch,
+            watch: Watch::nothing(flight.pasid),
             members: Vec::new(),
             of_members: Vec::new(),
+            opaque: is_batch && !observed,
         };
-        if flight.descriptor.opcode() == Ok(Opcode::Batch) {
+        if !observed {
+            if watched.opaque {
+                self.blind();
+            } else if self.looked_at > 0 {
+                self.watched
+                    .values_mut()
+                    .for_each(|other| other.exclude(&watched.accesses));
+            }
+            self.insert(key, watched);
+            return;
+        }
+        let since = Instant::now();
+        watched.watch = Watch::new(spaces, flight.pasid, &flight.accesses);
+        if is_batch {
             watched.watch = watched.watch.of_list();
             self.begin_members(&mut watched, flight, spaces);
         }
@@ -81,8 +102,30 @@ impl<K: Copy + Eq + Hash> Watches<K> {
                 other.exclude(accesses);
             }
         }
-        self.watched.insert(key, watched);
+        self.insert(key, watched);
         self.time += since.elapsed();
+    }
+
+    fn insert(&mut self, key: K, watched: Watched) {
+        self.looked_at += usize::from(watched.watch.is_looked_at());
+        self.opaque += usize::from(watched.opaque);
+        self.watched.insert(key, watched);
+    }
+
+    fn remove(&mut self, key: K) -> Option<Watched> {
+        let watched = self.watched.remove(&key)?;
+        self.looked_at -= usize::from(watched.watch.is_looked_at());
+        self.opaque -= usize::from(watched.opaque);
+        Some(watched)
+    }
+
+    /// Nothing more is to be said of what is in flight: something writes that is not known.
+    fn blind(&mut self) {
+        self.looked_at = 0;
+        for watched in self.watched.values_mut() {
+            watched.watch.end();
+            watched.members.clear();
+        }
     }
 
     fn begin_members(&self, watched: &mut Watched, flight: &Flight<K>, spaces: &Spaces) {
@@ -108,11 +151,15 @@ impl<K: Copy + Eq + Hash> Watches<K> {
 
     /// A descriptor is about to be executed: what has changed.
     pub(super) fn start(&mut self, key: K, spaces: &Spaces) -> Option<Change> {
-        let since = Instant::now();
         let watch = &mut self.watched.get_mut(&key)?.watch;
+        if !watch.is_looked_at() {
+            return None;
+        }
+        let since = Instant::now();
         let change = watch.at_start(spaces);
         if change.is_some() {
             watch.end();
+            self.looked_at -= 1;
         }
         self.time += since.elapsed();
         change
@@ -134,14 +181,18 @@ impl<K: Copy + Eq + Hash> Watches<K> {
             watch,
             members: Vec::new(),
             of_members: Vec::new(),
+            opaque: false,
         };
-        self.watched.insert(key, watched);
+        self.insert(key, watched);
         self.start(key, spaces)
     }
 
     /// It has ended, and its record cannot be seen yet. `reported`: it has one.
     pub(super) fn end(&mut self, key: K, reported: bool, spaces: &Spaces) -> Option<Change> {
-        let watched = self.watched.remove(&key)?;
+        let watched = self.remove(key)?;
+        if !watched.watch.is_looked_at() {
+            return None;
+        }
         let since = Instant::now();
         let change = match reported {
             true => watched.watch.at_end(spaces),

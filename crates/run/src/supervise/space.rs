@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use dray_device::Submission;
-use dray_realtime::MappedPortal;
+use dray_realtime::{MappedPortal, Origin};
 use dray_spec::Descriptor;
 
 use crate::clients::{Clients, Mapping};
@@ -42,16 +42,16 @@ impl Portal {
     }
 
     /// A posted write (MOVDIR64B).
-    pub(super) fn post(&self, descriptor: &Descriptor) {
+    pub(super) fn post(&self, descriptor: &Descriptor, origin: &Origin) {
         // MOVDIR64B returns no status, as on hardware.
-        let _ = self.portal.write_posted(descriptor);
+        let _ = self.portal.write_posted_from(descriptor, origin);
     }
 
     /// A deferrable write (ENQCMD); whether it was accepted.
-    pub(super) fn enqueue(&self, mut descriptor: Descriptor) -> bool {
+    pub(super) fn enqueue(&self, mut descriptor: Descriptor, origin: &Origin) -> bool {
         // Where the processor takes it from IA32_PASID, without privilege (SDM, ENQCMD).
         descriptor.pasid_priv = self.pasid;
-        self.portal.enqueue(&descriptor) == Submission::Accepted
+        self.portal.enqueue_from(&descriptor, origin) == Submission::Accepted
     }
 }
 

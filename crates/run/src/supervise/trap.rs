@@ -8,6 +8,7 @@ use std::io;
 
 use dray_portal::Registers;
 use dray_portal::decode::{Decoded, LONGEST, Mnemonic, Segment};
+use dray_realtime::Origin;
 use dray_spec::Descriptor;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -114,7 +115,13 @@ fn emulate(
                 Segment::Fs => saved.fs_base,
                 Segment::Gs => saved.gs_base,
             });
-            let accepted = write_line(tid, space, decoded.kind, operand, from)?;
+            let origin = Origin {
+                thread: tid as u32,
+                site: saved.rip,
+                stack: saved.rsp,
+                frame: saved.rbp,
+            };
+            let accepted = write_line(&origin, space, decoded.kind, operand, from)?;
             if let Some(accepted) = accepted {
                 registers.set_arithmetic(if accepted { 0 } else { dray_portal::ZF });
             }
@@ -133,7 +140,7 @@ fn emulate(
 
 /// Writes 64 bytes; for ENQCMD, whether they were accepted.
 fn write_line(
-    tid: Tid,
+    origin: &Origin,
     space: &Space,
     kind: Mnemonic,
     to: u64,
@@ -142,6 +149,7 @@ fn write_line(
     if !to.is_multiple_of(64) {
         return Err(GENERAL_PROTECTION);
     }
+    let tid = origin.thread as Tid;
     let mut descriptor = Descriptor::new_zeroed();
     let got = ptrace::read_memory(tid, from, descriptor.as_mut_bytes());
     if got < size_of::<Descriptor>() {
@@ -158,10 +166,10 @@ fn write_line(
             address: to,
         }),
         (Some(Page::Portal { portal, .. }), Mnemonic::Enqcmd) => {
-            Ok(Some(portal.enqueue(descriptor)))
+            Ok(Some(portal.enqueue(descriptor, origin)))
         }
         (Some(Page::Portal { portal, .. }), _) => {
-            portal.post(&descriptor);
+            portal.post(&descriptor, origin);
             Ok(None)
         }
         // Memory is no device that could accept it: nothing is written.

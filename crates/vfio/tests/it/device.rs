@@ -8,8 +8,9 @@ use std::time::Instant;
 use zerocopy::FromBytes;
 
 use crate::client::{
-    BAR0, BAR2, CONFIG, Client, LONG, Running, SharedFile, Vector, config, portal,
+    BAR0, BAR2, CONFIG, Client, LONG, Running, SharedFile, Vector, config, hardware, portal,
 };
+use dray_vfio::Options;
 
 const MEMORY_BYTES: u64 = 4 << 20;
 /// Where the client's memory is for the device.
@@ -138,6 +139,40 @@ fn a_copy_signals_its_interrupt_vector() {
     assert_eq!(counts.queues[&0].bytes, 300_000);
     assert_eq!((counts.queues[&0].descriptors, counts.interrupts), (1, 1));
     assert_eq!((counts.unmodelled.len(), ends.len()), (0, 0));
+}
+
+/// Statuses and completed bytes of copies whose destinations a page fault may stop, under an adversary.
+fn disturbed(seed: &str) -> Vec<(u8, u32)> {
+    let mut options = Options::new(hardware(0x100));
+    options.chaos = Some(seed.parse().expect("a seed"));
+    let running = Running::with(options);
+    let mut driver = Driver::enabled(&running, &config(0x100));
+    let bytes = pattern(0x8000);
+    driver.put(SOURCE, &bytes);
+    let ends = (0..24).map(|_| {
+        driver.clear(RECORD);
+        driver.put(DESTINATION, &vec![0; bytes.len()]);
+        let copy = Descriptor::memmove(SOURCE, DESTINATION, bytes.len() as u32);
+        driver.client.post(0, &copy.with_completion(RECORD));
+        let record = driver.record(RECORD);
+        let done = match record.status() {
+            Status::SUCCESS => bytes.len(),
+            _ => record.bytes_completed as usize,
+        };
+        assert_eq!(driver.get(DESTINATION, done), bytes[..done]);
+        (record.status, record.bytes_completed)
+    });
+    ends.collect()
+}
+
+#[test]
+fn an_adversary_makes_the_same_choices_for_each_client() {
+    let ends = disturbed("1:fault+lines+record");
+    assert_eq!(ends, disturbed("1:fault+lines+record"));
+    assert_ne!(ends, disturbed("2:fault+lines+record"));
+    let faults = |ends: &[(u8, u32)]| ends.iter().filter(|end| end.0 != 1).count();
+    assert!(faults(&ends) > 0);
+    assert_eq!(faults(&disturbed("1:lines+record")), 0);
 }
 
 #[test]

@@ -36,13 +36,20 @@ pub(crate) fn output(dir: &Path, arguments: &str) -> String {
 
 /// The program of `examples/races` of this name, built in `dir`.
 pub(crate) fn race_example(dir: &Path, name: &str) -> PathBuf {
+    race_example_with(dir, name, &[])
+}
+
+/// The same with these flags of the compiler.
+pub(crate) fn race_example_with(dir: &Path, name: &str, flags: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../examples/races")
         .join(name)
         .with_extension("c");
     let program = dir.join(name);
     let built = std::process::Command::new("cc")
-        .args(["-O1", "-Wall", "-Wno-psabi", "-o"])
+        .args(["-O1", "-Wall", "-Wno-psabi"])
+        .args(flags)
+        .arg("-o")
         .args([&program, &source])
         .status();
     assert!(built.expect("a compiler").success());

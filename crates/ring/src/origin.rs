@@ -1,0 +1,58 @@
+//! Where in a program a descriptor was submitted, beside its entry, for tools that watch programs.
+
+use crate::sync::{AtomicU64, Ordering};
+use crate::tag::COUNT;
+
+/// The thread and the instruction that submitted a descriptor, and the registers that its callers are found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// Number of the thread; 0 if it is not known.
+    pub thread: u32,
+    /// Address of the instruction.
+    pub site: u64,
+    /// Its stack pointer; 0 if it is not known.
+    pub stack: u64,
+    /// Its frame pointer, or another value in that register.
+    pub frame: u64,
+}
+
+/// Room for one beside each entry. All zero: there is none.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(crate) struct OriginSlot {
+    /// Its position, above, and its thread.
+    key: AtomicU64,
+    site: AtomicU64,
+    stack: AtomicU64,
+    frame: AtomicU64,
+}
+
+const THREAD_BITS: u32 = 32;
+
+/// Bits of a position that tell it from those of the same slot in other rounds.
+fn key(position: u64, thread: u32) -> u64 {
+    (position & COUNT) << THREAD_BITS | u64::from(thread)
+}
+
+impl OriginSlot {
+    /// Of the descriptor at `position`, before that is published.
+    pub(crate) fn store(&self, position: u64, origin: &Origin) {
+        self.site.store(origin.site, Ordering::Relaxed);
+        self.stack.store(origin.stack, Ordering::Relaxed);
+        self.frame.store(origin.frame, Ordering::Relaxed);
+        self.key
+            .store(key(position, origin.thread), Ordering::Relaxed);
+    }
+
+    /// That of the descriptor at `position`, which was read; `None` if its writer has not said it.
+    pub(crate) fn load(&self, position: u64) -> Option<Origin> {
+        let found = self.key.load(Ordering::Relaxed);
+        let thread = found as u32;
+        (thread != 0 && found == key(position, thread)).then(|| Origin {
+            thread,
+            site: self.site.load(Ordering::Relaxed),
+            stack: self.stack.load(Ordering::Relaxed),
+            frame: self.frame.load(Ordering::Relaxed),
+        })
+    }
+}

@@ -1,0 +1,289 @@
+//! What is in flight, and what it breaks of the rules.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dray_device::WorkId;
+use dray_remote::Spaces;
+use dray_spec::{CompletionRecord, Flags, Opcode, Status};
+
+use super::accesses::Accesses;
+use super::budget::Budget;
+use super::finding::{self, Class};
+use super::flight::{Flight, Party, race};
+use super::in_flight::InFlight;
+use super::reporter::{Report, Reporter};
+use super::resume::{Follow, Partial};
+use super::watch::Change;
+use super::watches::Watches;
+use crate::processes::Pid;
+use crate::sites::PlaceId;
+
+/// Partial completions of a process whose rest is waited for; older ones are forgotten.
+const PARTIALS: usize = 64;
+
+/// What descriptors are called: by device and handle.
+pub(super) type Key = (u32, WorkId);
+
+/// `K`: what a descriptor is called until it has ended.
+#[derive(Debug)]
+pub(super) struct Books<K = Key> {
+    pub(super) flights: InFlight<K>,
+    /// Members of each batch in flight since its last fence.
+    since_fence: HashMap<K, Vec<Flight<K>>>,
+    partials: HashMap<Pid, Vec<(Partial, Option<PlaceId>)>>,
+    pub(super) reporter: Reporter,
+    pub(super) spaces: Arc<Spaces>,
+    /// The last that has ended, by device: the record of no other can be missing.
+    pub(super) last: HashMap<u32, Flight<K>>,
+    /// Processes of what was accepted since the last pause of each device, and is looked at closely.
+    pub(super) submitters: HashMap<u32, BTreeSet<Pid>>,
+    pub(super) watches: Watches<K>,
+    pub(super) budget: Budget,
+    /// Time that the detectors by the device alone have taken.
+    pub(super) time: Duration,
+}
+
+impl<K: Copy + Eq + Hash> Books<K> {
+    pub(super) fn new(spaces: Arc<Spaces>, budget: Budget) -> Books<K> {
+        Books {
+            flights: InFlight::new(),
+            since_fence: HashMap::new(),
+            partials: HashMap::new(),
+            reporter: Reporter::default(),
+            spaces,
+            last: HashMap::new(),
+            submitters: HashMap::new(),
+            watches: Watches::default(),
+            budget,
+            time: Duration::ZERO,
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Books<K> {
+    /// Looks at the memory of a descriptor that was accepted. `observed`: closely.
+    pub(super) fn look(&mut self, key: K, flight: &Flight<K>, observed: bool) {
+        self.reporter.findings.observed += u64::from(observed);
+        if !flight.closed {
+            self.watches.accept(key, flight, &self.spaces, observed);
+        }
+    }
+
+    /// Compares a descriptor that was accepted with what is in flight.
+    pub(super) fn accept(&mut self, key: K, flight: Flight<K>) {
+        let since = Instant::now();
+        self.reporter.findings.descriptors += 1;
+        self.compare(&flight);
+        self.share_record(&flight);
+        self.resume(&flight);
+        if flight.descriptor.opcode() == Ok(Opcode::Batch) {
+            self.since_fence.insert(key, Vec::new());
+        }
+        self.flights.insert(key, flight);
+        self.time += since.elapsed();
+    }
+
+    pub(super) fn start(&mut self, key: K) {
+        let change = self.watches.start(key, &self.spaces);
+        if let Some(flight) = self.flights.get(key).copied() {
+            self.changed(&flight, change);
+        }
+    }
+
+    /// A program has changed memory in flight.
+    fn changed(&mut self, flight: &Flight<K>, change: Option<Change>) {
+        let (class, detail) = match change {
+            None => return,
+            // What is gone with its program is another matter.
+            Some(_) if flight.closed || self.is_gone(flight) => return,
+            Some(Change::Source(detail)) => (Class::Source, detail),
+            Some(Change::Destination(detail)) => (Class::Destination, detail),
+            Some(Change::Lifetime(detail)) => (Class::Lifetime, detail),
+        };
+        self.finding(class, flight, None, detail);
+    }
+
+    pub(super) fn start_member(&mut self, key: K, batch: K, member: Flight<K>) {
+        let since = Instant::now();
+        self.reporter.findings.descriptors += 1;
+        self.compare(&member);
+        self.share_record(&member);
+        self.resume(&member);
+        let mut before = self.since_fence.remove(&batch).unwrap_or_default();
+        if member.descriptor.flags().contains(Flags::FENCE) {
+            before.clear();
+        }
+        // Members without a fence between them run in any order, whatever this device did.
+        if let Some((other, bytes)) = before.iter().find_map(|other| {
+            let bytes = race(&member, other)?;
+            Some((other.party(), bytes))
+        }) {
+            let detail = format!(
+                "members of a batch without a fence between them access {}",
+                finding::range(&bytes)
+            );
+            self.finding(Class::Overlap, &member, Some(other), detail);
+        }
+        before.push(member);
+        self.since_fence.insert(batch, before);
+        self.time += since.elapsed();
+        let change = self.watches.start_member(key, batch, &member, &self.spaces);
+        self.changed(&member, change);
+        self.flights.insert(key, member);
+    }
+
+    /// Beside all that is in flight of the same process, but for its own batch.
+    fn compare(&mut self, flight: &Flight<K>) {
+        let conflict = self.flights.beside(flight).find_map(|(id, other)| {
+            // Members of one batch, and the batch itself, are compared apart.
+            let own = flight
+                .batch
+                .is_some_and(|batch| batch == id || other.batch == Some(batch));
+            let bytes = race(flight, other).filter(|_| !own)?;
+            Some((other.party(), bytes))
+        });
+        if let Some((other, bytes)) = conflict {
+            let detail = format!(
+                "two descriptors in flight access {}",
+                finding::range(&bytes)
+            );
+            self.finding(Class::Overlap, flight, Some(other), detail);
+        }
+    }
+
+    /// What stands where its record will be; `None` if it has none, or the program is gone.
+    pub(super) fn record_status(&self, flight: &Flight<K>) -> Option<u8> {
+        let record = flight.accesses.record()?;
+        self.spaces.read_byte(flight.pasid, record)
+    }
+
+    fn share_record(&mut self, flight: &Flight<K>) {
+        let Some(record) = flight.accesses.record() else {
+            return;
+        };
+        let mut others = self.flights.beside(flight);
+        let shared = others.find(|(_, other)| other.accesses.record() == Some(record));
+        let shared = shared.map(|(_, other)| other.party());
+        drop(others);
+        if let Some(other) = shared {
+            let detail = format!("two descriptors in flight have their record at {record:#x}");
+            return self.finding(Class::Record, flight, Some(other), detail);
+        }
+        if let Some(status) = self.record_status(flight).filter(|status| *status != 0) {
+            let detail = format!("the record at {record:#x} has the status {status:#04x} already");
+            self.finding(Class::Record, flight, None, detail);
+        }
+    }
+
+    fn resume(&mut self, flight: &Flight<K>) {
+        let Some(partials) = flight.pid.and_then(|pid| self.partials.get_mut(&pid)) else {
+            return;
+        };
+        // Whose buffers are used for something else is over.
+        partials.retain(|(partial, _)| {
+            let follow = partial.follow(&flight.descriptor);
+            follow != Follow::Other
+                || Accesses::of(&partial.descriptor)
+                    .conflict(&flight.accesses)
+                    .is_none()
+        });
+        let all = partials.iter().enumerate();
+        let follows = all.into_iter().find_map(|(index, (partial, place))| {
+            let follow = partial.follow(&flight.descriptor);
+            let party = Party {
+                descriptor: partial.descriptor,
+                place: *place,
+            };
+            (follow != Follow::Other).then_some((index, party, follow))
+        });
+        let Some((index, party, follow)) = follows else {
+            return;
+        };
+        partials.remove(index);
+        if let Follow::Wrong(why) = follow {
+            self.finding(Class::Resume, flight, Some(party), why.to_owned());
+        }
+    }
+
+    pub(super) fn end(&mut self, key: K, record: Option<&CompletionRecord>) {
+        self.since_fence.remove(&key);
+        let change = self.watches.end(key, record.is_some(), &self.spaces);
+        let Some(flight) = self.flights.remove(key) else {
+            return;
+        };
+        self.changed(&flight, change);
+        let Some(record) = record else {
+            return self.given_up(&flight);
+        };
+        let status = record.status();
+        self.last.insert(flight.device, flight);
+        if flight.closed || status != Status::SUCCESS && self.is_gone(&flight) {
+            return self.given_up(&flight);
+        }
+        if let (Some(partial), Some(pid)) = (Partial::of(&flight.descriptor, record), flight.pid) {
+            let partials = self.partials.entry(pid).or_default();
+            partials.retain(|(known, _)| known.follow(&flight.descriptor) == Follow::Other);
+            if partials.len() == PARTIALS {
+                partials.remove(0);
+            }
+            partials.push((partial, flight.place));
+        }
+        // Errors of fields have codes from 0x10 on; before them are results and page faults.
+        if status.code() >= Status::BAD_OPCODE.code() {
+            self.finding(Class::Field, &flight, None, finding::status(status));
+        }
+    }
+
+    /// What is in flight when a process or a mapping ends.
+    pub(super) fn close(&mut self, device: Option<u32>, pid: Pid) {
+        if device.is_none() {
+            self.partials.remove(&pid);
+        }
+        let is_of = |flight: &Flight<K>| {
+            flight.pid == Some(pid) && device.is_none_or(|device| device == flight.device)
+        };
+        let open = self.flights.values_mut();
+        let open = open.filter(|flight| is_of(flight) && flight.batch.is_none());
+        let open: Vec<Flight<K>> = open
+            .map(|flight| {
+                let before = *flight;
+                flight.closed = true;
+                before
+            })
+            .collect();
+        for flight in open {
+            self.given_up(&flight);
+        }
+        if device.is_none() {
+            self.reporter.sites.forget(pid);
+            self.budget.forget(pid);
+        }
+    }
+
+    /// Whether its process has ended, or executes another program.
+    pub(super) fn is_gone(&self, flight: &Flight<K>) -> bool {
+        flight.pasid != 0 && !self.spaces.is_there(flight.pasid)
+    }
+
+    pub(super) fn given_up(&mut self, flight: &Flight<K>) {
+        if !flight.closed {
+            let detail =
+                "it was in flight when its process, its mapping or its queue ended".to_owned();
+            self.finding(Class::Close, flight, None, detail);
+        }
+    }
+
+    fn finding(&mut self, class: Class, flight: &Flight<K>, other: Option<Party>, detail: String) {
+        self.reporter.report(Report {
+            class,
+            pid: flight.pid,
+            at: format!("wq{}.{}", flight.device, flight.wq),
+            party: Some(flight.party()),
+            other,
+            detail,
+        });
+    }
+}

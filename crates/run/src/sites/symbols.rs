@@ -1,0 +1,105 @@
+//! Functions and lines, by the symbols and the debugging information of files.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use addr2line::Loader;
+
+use super::Frame;
+use super::code::Module;
+
+/// Files that are kept open in a session.
+const FILES: usize = 256;
+
+/// A file, by device and inode.
+pub(super) type FileId = (u64, u64);
+
+/// The files of programs: kept open, so that one that is deleted or replaced is still what was mapped.
+#[derive(Default)]
+pub(crate) struct Symbols {
+    modules: HashMap<FileId, Arc<Module>>,
+    /// `None` for one without symbols.
+    loaders: HashMap<FileId, Option<Loader>>,
+}
+
+impl fmt::Debug for Symbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Symbols")
+            .field("modules", &self.modules.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Symbols {
+    /// The file that a process has mapped under this name.
+    pub(super) fn module(&mut self, path: &Path, name: &str) -> Option<Arc<Module>> {
+        let file = File::open(path).ok()?;
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() {
+            return None;
+        }
+        let id = (metadata.dev(), metadata.ino());
+        if let Some(known) = self.modules.get(&id) {
+            return Some(known.clone());
+        }
+        if self.modules.len() == FILES {
+            return None;
+        }
+        let module = Arc::new(Module::read(file, id, name)?);
+        self.modules.insert(id, module.clone());
+        Some(module)
+    }
+
+    /// Adds what is at `address` of a file: the inlined functions first. One frame without names if nothing is known.
+    pub(super) fn name(
+        &mut self,
+        module: &Module,
+        address: u64,
+        frame: &Frame,
+        frames: &mut Vec<Frame>,
+    ) {
+        let loader = self.loaders.entry(module.id).or_insert_with(|| {
+            Loader::new(format!("/proc/self/fd/{}", module.file.as_raw_fd())).ok()
+        });
+        let before = frames.len();
+        if let Some(loader) = loader {
+            if let Ok(mut found) = loader.find_frames(address) {
+                while let Ok(Some(inner)) = found.next() {
+                    let location = inner.location.as_ref();
+                    let function = inner.function.as_ref();
+                    frames.push(Frame {
+                        function: function
+                            .and_then(|name| name.demangle().ok())
+                            .map(String::from),
+                        file: location.and_then(|at| at.file).map(str::to_owned),
+                        line: location.and_then(|at| at.line).filter(|line| *line > 0),
+                        ..frame.clone()
+                    });
+                }
+            }
+            if let Some(last) = frames[before..].last_mut().filter(|f| f.function.is_none()) {
+                last.function = symbol(loader, address);
+            }
+            if frames.len() == before {
+                frames.push(Frame {
+                    function: symbol(loader, address),
+                    ..frame.clone()
+                });
+            }
+        }
+        if frames.len() == before {
+            frames.push(frame.clone());
+        }
+    }
+}
+
+/// By the symbol table.
+fn symbol(loader: &Loader, address: u64) -> Option<String> {
+    let name = loader.find_symbol(address)?;
+    Some(addr2line::demangle_auto(name.into(), None).into_owned())
+}
