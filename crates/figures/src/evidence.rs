@@ -8,8 +8,10 @@ use dray_experiment::ReferenceTable;
 use dray_platform::{Parameter, PlatformFile};
 use serde::{Deserialize, Serialize};
 
+use crate::break_even::{on_core, on_device};
 use crate::check::CheckedTable;
-use crate::coverage::{Coverage, coverage};
+use crate::coverage::{Coverage, ResultClass, coverage};
+use crate::workload::Workload;
 use crate::{FiguresError, Influence, LeftOut, influences, leave_out, reference_tables};
 
 const KEPT: &[&str] = &[include_str!("../../../platforms/spr-2s.evidence.json")];
@@ -78,6 +80,14 @@ impl Evidence {
             left_out: left_out.iter().map(|left| summary(&left.table)).collect(),
             coverage: coverage(&predicted, tables)?,
         })
+    }
+
+    /// The coverage of results like those of a workload on the device, and on one core, as far as any
+    /// were published.
+    pub fn coverage_of(&self, w: &Workload) -> Vec<Coverage> {
+        let classes = [on_device(w), on_core(w)].map(|w| ResultClass::of(&w));
+        let known = |class: ResultClass| self.coverage.iter().find(|of| of.class == class).copied();
+        classes.into_iter().flatten().filter_map(known).collect()
     }
 
     /// How many parameters have an influence on a table; `None`: it is in no fit.
