@@ -326,8 +326,9 @@ parameters! {
     cpu_call: Ns,
     /// Bytes from which memcpy copies by a string instruction, which reads no line for ownership.
     cpu_string_from: Count,
-    /// Core time until a string instruction copies its first line.
-    cpu_string_start: Ns,
+    /// Core time until a copy that loops streams: prefetchers begin with each copy, and a string
+    /// instruction sets up before it copies.
+    cpu_copy_start: Ns,
     /// Latency of a line of local DRAM to a core.
     cpu_line_latency: Ns,
     /// Misses that a core keeps outstanding at once.
