@@ -165,7 +165,7 @@ fn overview(checked: &[CheckedTable], evidence: Option<&Evidence>, fits: Fits) -
         if let (Some(evidence), Some(left)) = (evidence, left) {
             let fitted = evidence.parameters_of(&table.id).unwrap_or_default();
             row.extend([fitted.to_string(), error(left.median), error(left.worst)]);
-            if let Some(inside) = left.inside {
+            if let Some(inside) = left.inside.filter(|_| fits.coverage) {
                 row.push(format!("{inside} of {points}"));
             }
         }
