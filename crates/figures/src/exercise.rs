@@ -41,6 +41,10 @@ const MEASUREMENTS: &[(&str, &str)] = &[
         "throughput of a group by read_buffers_allowed, 8 to all",
     ),
     (
+        "engine_transform",
+        "latency of a CRC of 64 B against that of a compare with a pattern",
+    ),
+    (
         "remote_extra",
         "latency of 64 B from memory of the other socket",
     ),

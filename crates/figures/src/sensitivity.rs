@@ -422,6 +422,7 @@ mod tests {
             ],
         ),
         ("read_buffers", &[("mode", "async"), ("size", "65536")]),
+        ("engine_transform", &[("op", "crc"), ("size", "64")]),
     ];
 
     #[test]

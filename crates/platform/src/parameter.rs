@@ -249,6 +249,8 @@ parameters! {
     engine_in_flight: Count,
     /// Shortest time between the starts of two descriptors in one engine.
     engine_issue: Ns,
+    /// How much longer an engine needs for a descriptor whose data it computes over: CRC, DIF, delta.
+    engine_transform: Ns,
     /// Time that an engine needs between the data of two descriptors.
     engine_gap: Ns,
     /// Device-internal rate at which data is read from memory, all engines together.

@@ -87,7 +87,8 @@ impl EnginePipe {
         let data_done = written + s.latency + queued;
         self.slots.push(data_done);
         Issue {
-            next_start: (start + p.engine_issue()).max(moved + p.engine_gap()) + s.readback,
+            next_start: (start + p.engine_issue() + s.transform).max(moved + p.engine_gap())
+                + s.readback,
             data_done,
             record_written: data_done + p.completion_write(),
         }

@@ -44,6 +44,8 @@ pub struct Service {
     pub(super) edges: [Duration; 2],
     /// The part of the first that its own whole lines wait for.
     pub(super) held: Duration,
+    /// Time that the engine computes before it starts another descriptor.
+    pub(super) transform: Duration,
     /// Time to read the destination back, in which the engine starts nothing else.
     pub(super) readback: Duration,
     /// What it keeps at the read port.
@@ -236,6 +238,10 @@ impl EngineTiming {
             }
             _ => Duration::ZERO,
         };
+        let transform = match transfer.transforms {
+            true => p.engine_transform,
+            false => Duration::ZERO,
+        };
         let miss = match translated {
             true => Duration::ZERO,
             false => p.translation_miss,
@@ -244,12 +250,13 @@ impl EngineTiming {
             demand,
             inbound: Duration(read_lines * p.port_read / 1000),
             lines,
-            latency: read_latency + write_latency + miss + readback,
+            latency: read_latency + write_latency + miss + transform + readback,
             late,
             stall,
             body: Duration(write_lines * p.write_burst / 1000),
             edges,
             held,
+            transform,
             readback,
             outstanding,
         }
