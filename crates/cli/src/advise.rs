@@ -148,11 +148,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         model = measured.model;
     }
     let printed = |point: Point| -> Result<Printed<'_>, FiguresError> {
+        let workload = Workload::from_point(&point)?;
         Ok(Printed {
             args,
             config: &name,
             used,
-            advice: Advice::of(&model, &Workload::from_point(&point)?)?,
+            advice: Advice::of(&model, &workload)?,
+            workload,
             point,
             model: &model,
         })

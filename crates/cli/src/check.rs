@@ -4,35 +4,55 @@ use std::fmt::Write;
 use std::io;
 use std::process::ExitCode;
 
-use dray_figures::{CheckedTable, LeftOut, Progress, check_csv, check_json, error_unit};
+use dray_figures::{
+    CheckedTable, Coverage, Evidence, Progress, check_csv, check_json, error_unit, leave_out,
+};
 use dray_platform::PlatformFile;
 
 use crate::print::{self, Format};
 use crate::progress::Bar;
 
+/// The fits that are made for a check.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fits {
+    /// Errors of tables that the fit has not seen, worked out anew.
+    pub(crate) leave_out: bool,
+    /// The same, with intervals.
+    pub(crate) coverage: bool,
+}
+
 pub(crate) fn run(
     platform: &PlatformFile,
     format: Format,
-    leave_out: bool,
+    fits: Fits,
     strict: bool,
 ) -> anyhow::Result<ExitCode> {
     let tables = dray_figures::reference_tables()?;
     let checked = dray_figures::check(platform, &tables)?;
     let parameters = platform.list().len();
-    let left_out = match leave_out {
+    let (left_out, evidence) = match fits.leave_out || fits.coverage {
         true => {
             let bar = Bar::tables(checked.iter().filter(|t| t.target.is_some()).count());
             let influences = dray_figures::influences(platform, &tables)?;
-            let left = dray_figures::leave_out(platform, &tables, &influences, &|_| bar.done());
+            let done = |_: &str| bar.done();
+            let left = leave_out(platform, &tables, &influences, fits.coverage, &done);
             bar.clear();
-            left?
+            let left = left?;
+            let evidence = Evidence::of(&tables, influences, &left)?;
+            (left, Some(evidence))
         }
-        false => Vec::new(),
+        false => (Vec::new(), Evidence::kept(platform)?),
     };
     let text = match format {
-        Format::Json => check_json(&checked, &left_out, &platform.name, parameters),
+        Format::Json => check_json(
+            &checked,
+            &left_out,
+            evidence.as_ref(),
+            &platform.name,
+            parameters,
+        ),
         Format::Csv => check_csv(&checked),
-        Format::Table => tables_text(&checked, &left_out, platform)?,
+        Format::Table => tables_text(&checked, evidence.as_ref(), fits, platform)?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
     let missed = checked
@@ -48,7 +68,8 @@ pub(crate) fn run(
 
 fn tables_text(
     checked: &[CheckedTable],
-    left_out: &[LeftOut],
+    evidence: Option<&Evidence>,
+    fits: Fits,
     platform: &PlatformFile,
 ) -> anyhow::Result<String> {
     let mut text = String::new();
@@ -91,9 +112,32 @@ fn tables_text(
         print::right(&mut rows, 1);
         writeln!(text, "{rows}\n")?;
     }
+    text += &overview(checked, evidence, fits);
+    writeln!(
+        text,
+        "{} parameters on platform {}, one set for all tables.",
+        platform.list().len(),
+        platform.name
+    )?;
+    if let Some(evidence) = evidence {
+        text += "fitted: parameters that move the table by more than 0.5 % within their ranges, all fitted; a table with fewer points says nothing for the model.\n\
+            left out: errors of the table under parameters fitted to all other tables, from the middle of their ranges.\n";
+        if fits.coverage {
+            text += "inside: published values within the 90 % interval of the model so fitted.\n";
+            writeln!(text, "\n{}", classes(&evidence.coverage))?;
+        }
+    }
+    Ok(text)
+}
+
+/// One row for each table.
+fn overview(checked: &[CheckedTable], evidence: Option<&Evidence>, fits: Fits) -> String {
     let mut head = vec!["table", "points", "median", "worst", "target", "verdict"];
-    if !left_out.is_empty() {
-        head.extend(["left out: median", "worst"]);
+    if evidence.is_some() {
+        head.extend(["fitted", "left out: median", "worst"]);
+    }
+    if fits.coverage {
+        head.push("inside");
     }
     let mut rows = print::plain(head);
     for table in checked {
@@ -108,33 +152,41 @@ fn tables_text(
             Some(target) if missed == 0 => (format!("{target} {unit}"), "met".to_owned()),
             Some(target) => (format!("{target} {unit}"), format!("missed by {missed}")),
         };
-        let points = table.errors().len().to_string();
+        let points = table.errors().len();
         let mut row = vec![
             table.id.clone(),
-            points,
+            points.to_string(),
             error(table.median()),
             error(table.worst()),
             target,
             verdict,
         ];
-        if let Some(left) = left_out.iter().find(|left| left.table.id == table.id) {
-            row.extend([error(left.table.median()), error(left.table.worst())]);
+        let left = evidence.and_then(|e| e.left_out.iter().find(|left| left.table == table.id));
+        if let (Some(evidence), Some(left)) = (evidence, left) {
+            let fitted = evidence.parameters_of(&table.id).unwrap_or_default();
+            row.extend([fitted.to_string(), error(left.median), error(left.worst)]);
+            if let Some(inside) = left.inside.filter(|_| fits.coverage) {
+                row.push(format!("{inside} of {points}"));
+            }
         }
         rows.add_row(row);
     }
     print::right(&mut rows, 1);
-    writeln!(text, "{rows}\n")?;
-    writeln!(
-        text,
-        "{} parameters on platform {}, one set for all tables.",
-        platform.list().len(),
-        platform.name
-    )?;
-    if !left_out.is_empty() {
-        writeln!(
-            text,
-            "Left out: errors of a table under parameters fitted to all other tables, from the middle of their ranges."
-        )?;
+    format!("{rows}\n\n")
+}
+
+/// One row for each class of results.
+fn classes(coverage: &[Coverage]) -> String {
+    let mut rows = print::plain(["class", "points", "inside", "share", "median width"]);
+    for of in coverage {
+        rows.add_row([
+            of.class.words().to_owned(),
+            of.points.to_string(),
+            of.inside.to_string(),
+            format!("{:.0} %", 100.0 * of.inside as f64 / of.points as f64),
+            format!("{:.2} times", of.width),
+        ]);
     }
-    Ok(text)
+    print::right(&mut rows, 1);
+    rows.to_string()
 }

@@ -100,6 +100,11 @@ pub(crate) struct Args {
     #[arg(long, requires = "check")]
     leave_out: bool,
 
+    /// With --check: also the share of published values that lie within the 90 % interval of a model
+    /// fitted to all other tables, by class of results and by table. Takes minutes.
+    #[arg(long, requires = "check")]
+    coverage: bool,
+
     /// With --check: exit with 1 if a table misses its target.
     #[arg(long, requires = "check")]
     strict: bool,
@@ -122,7 +127,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return check::run(
             &platform,
             format.unwrap_or(Format::Table),
-            args.leave_out,
+            check::Fits {
+                leave_out: args.leave_out,
+                coverage: args.coverage,
+            },
             args.strict,
         );
     }

@@ -15,7 +15,6 @@ const EVIDENCE: &str = concat!(
 fn main() -> Result<(), FiguresError> {
     let platform = dray_platform::builtin("spr-2s")?;
     let mut tables = reference_tables()?;
-    // The core's own parameters are read off their tables directly; they have no target.
     tables.retain(|table| table.target.is_some());
     let started = std::time::Instant::now();
     let influences = influences(&platform, &tables)?;

@@ -14,7 +14,7 @@ fn main() -> Result<(), FiguresError> {
     tables.retain(|table| table.target.is_some());
     let free = influences(&platform, &tables)?;
     let print = |case: &str, platform: &PlatformFile, free: &[Influence]| {
-        for one in leave_out(platform, &tables, free, &|_| ())? {
+        for one in leave_out(platform, &tables, free, false, &|_| ())? {
             let (median, worst) = (one.table.median(), one.table.worst());
             println!("{case} {} {median:.1} {worst:.1}", one.table.id);
         }

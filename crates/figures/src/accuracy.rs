@@ -4,7 +4,7 @@ use dray_experiment::csv_table;
 use dray_report::{Cell, Column, RowClass, Table};
 use serde::Serialize;
 
-use crate::{CheckedPoint, CheckedTable, Evidence, LeftOut, missing_mechanism};
+use crate::{CheckedPoint, CheckedTable, Coverage, Evidence, LeftOut, missing_mechanism};
 
 #[derive(Serialize)]
 struct Written<'a> {
@@ -12,6 +12,8 @@ struct Written<'a> {
     generator: &'a str,
     platform: &'a str,
     parameters: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    coverage: Option<&'a [Coverage]>,
     tables: Vec<WrittenTable<'a>>,
 }
 
@@ -30,6 +32,8 @@ struct WrittenTable<'a> {
     target: Option<f64>,
     met: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    fitted_parameters: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<WrittenLeftOut<'a>>,
     points: Vec<WrittenPoint<'a>>,
 }
@@ -40,6 +44,8 @@ struct WrittenLeftOut<'a> {
     median: f64,
     worst: f64,
     missed: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inside: Option<usize>,
     fitted: std::collections::BTreeMap<&'a str, f64>,
 }
 
@@ -62,10 +68,12 @@ pub fn error_unit(table: &CheckedTable) -> &str {
     }
 }
 
-/// The comparison as JSON; `parameters` is how many the model has, `left_out` may be empty.
+/// The comparison as JSON; `parameters` is how many the model has, `left_out` may be empty. With
+/// intervals in `left_out`, the coverage of each class is that of `evidence`.
 pub fn check_json(
     tables: &[CheckedTable],
     left_out: &[LeftOut],
+    evidence: Option<&Evidence>,
     platform: &str,
     parameters: usize,
 ) -> String {
@@ -75,6 +83,7 @@ pub fn check_json(
             median: found.table.median(),
             worst: found.table.worst(),
             missed: found.table.missed().len(),
+            inside: found.table.inside(),
             fitted: found.fitted.iter().map(|(n, v)| (n.as_str(), *v)).collect(),
         })
     };
@@ -84,6 +93,9 @@ pub fn check_json(
         generator: crate::GENERATOR,
         platform,
         parameters,
+        coverage: evidence
+            .map(|evidence| &evidence.coverage[..])
+            .filter(|_| left_out.iter().any(|left| left.table.inside().is_some())),
         tables: tables
             .iter()
             .map(|t| WrittenTable {
@@ -99,6 +111,7 @@ pub fn check_json(
                 worst: t.worst(),
                 target: t.target,
                 met: t.target.map(|_| t.missed().is_empty()),
+                fitted_parameters: evidence.and_then(|evidence| evidence.parameters_of(&t.id)),
                 left_out: without(&t.id),
                 points: t
                     .points

@@ -4,6 +4,7 @@
 use dray_platform::Parameter;
 
 use crate::break_even::{BreakEven, Comparison, Verdict, asleep, on_core, on_device};
+use crate::coverage::interval;
 use crate::sensitivity::{effects, with};
 use crate::workload::{What, Workload};
 use crate::{FiguresError, Metric, Model};
@@ -23,8 +24,10 @@ pub struct Advice {
     /// What each parameter that matters does within its range, the one that moves the size most
     /// first.
     pub ranges: Vec<RangeEffect>,
-    /// Each size at its smallest and its largest, one parameter at a time anywhere in its range.
-    pub within: (BreakEven, BreakEven),
+    /// The 90 % interval of each size, all parameters anywhere in their ranges.
+    pub interval: (BreakEven, BreakEven),
+    /// The case at both ends of the range of each parameter that moves it.
+    ends: Vec<[Comparison; 2]>,
 }
 
 /// The guessed parameters that a comparison rests on.
@@ -133,21 +136,47 @@ impl Advice {
     pub fn of(model: &Model, w: &Workload) -> Result<Advice, FiguresError> {
         let compared = Comparison::run(model, w)?;
         let from = BreakEven::of(model, w)?;
-        let mut ranges = Vec::new();
-        let mut within = (from, from);
+        let (mut ranges, mut ends) = (Vec::new(), Vec::new());
         for parameter in candidates(model, w)? {
-            let effect = range_effect(model, w, parameter, from, compared.verdict())?;
-            within = widened(within, effect.within);
+            let (effect, at) = range_effect(model, w, parameter, from, &compared)?;
             ranges.push(effect);
+            ends.push(at);
         }
+        let interval = |of: fn(&BreakEven) -> Option<u32>| {
+            let within = ranges.iter().map(|effect| {
+                let (least, most) = &effect.within;
+                [of(least), of(most)]
+            });
+            size_interval(of(&from), within)
+        };
+        let (throughput, core_time) = (
+            interval(|even| even.throughput),
+            interval(|even| even.core_time),
+        );
         ranges.sort_by_key(|effect| std::cmp::Reverse(width(effect.within)));
         Ok(Advice {
             compared,
             from,
             guesses: Guesses::of(model, w)?,
             ranges,
-            within,
+            interval: (
+                BreakEven {
+                    throughput: throughput.0,
+                    core_time: core_time.0,
+                },
+                BreakEven {
+                    throughput: throughput.1,
+                    core_time: core_time.1,
+                },
+            ),
+            ends,
         })
+    }
+
+    /// The 90 % interval of a number of the comparison, all parameters anywhere in their ranges.
+    pub fn interval_of(&self, of: impl Fn(&Comparison) -> f64) -> (f64, f64) {
+        let ends = self.ends.iter().map(|[low, high]| [of(low), of(high)]);
+        interval(of(&self.compared), ends)
     }
 
     /// The parameter whose range moves the size from which the device wins most.
@@ -163,10 +192,12 @@ fn range_effect(
     w: &Workload,
     parameter: Parameter,
     from: BreakEven,
-    verdict: Verdict,
-) -> Result<RangeEffect, FiguresError> {
+    compared: &Comparison,
+) -> Result<(RangeEffect, [Comparison; 2]), FiguresError> {
+    let verdict = compared.verdict();
     let (mut within, mut turns) = ((from, from), None);
-    for end_value in parameter.range {
+    let mut ends = [compared.clone(), compared.clone()];
+    for (at, end_value) in ends.iter_mut().zip(parameter.range) {
         if end_value == parameter.value {
             continue;
         }
@@ -174,6 +205,7 @@ fn range_effect(
         let found = BreakEven::near(&there, w)?;
         within = widened(within, (found, found));
         let end = Comparison::run(&there, w)?;
+        at.clone_from(&end);
         if end.verdict() != verdict {
             turns = Some(Turn {
                 at: turning(model, w, &parameter, end_value, verdict)?,
@@ -182,16 +214,29 @@ fn range_effect(
             });
         }
     }
-    Ok(RangeEffect {
+    let effect = RangeEffect {
         parameter,
         within,
         turns,
-    })
+    };
+    Ok((effect, ends))
 }
 
 /// A size that there is not is larger than all others.
 fn size(bytes: Option<u32>) -> u32 {
     bytes.unwrap_or(u32::MAX)
+}
+
+/// The 90 % interval of a size by the least and the most of it within the range of each parameter.
+pub(crate) fn size_interval(
+    from: Option<u32>,
+    within: impl IntoIterator<Item = [Option<u32>; 2]>,
+) -> (Option<u32>, Option<u32>) {
+    let size = |bytes: Option<u32>| bytes.map_or(f64::INFINITY, f64::from);
+    let ends = within.into_iter().map(|ends| ends.map(size));
+    let (least, most) = interval(size(from), ends);
+    let bytes = |size: f64| Some(size.round() as u32).filter(|_| size.is_finite());
+    (bytes(least), bytes(most))
 }
 
 fn width((least, most): (BreakEven, BreakEven)) -> u32 {
@@ -265,8 +310,8 @@ mod tests {
         let advice = advice(case);
         assert_eq!(advice.compared.verdict(), Verdict::SparesTheCore);
         assert_eq!(advice.from.throughput, None);
-        assert!(advice.within.0.throughput.is_some());
-        assert_eq!(advice.within.1.throughput, None);
+        assert!(advice.interval.0.throughput.is_some());
+        assert_eq!(advice.interval.1.throughput, None);
         let turn = named(&advice, "cpu_scale_llc").unwrap().turns.as_ref();
         let turn = turn.unwrap();
         assert_eq!(turn.end.verdict(), Verdict::Offload);
@@ -280,9 +325,18 @@ mod tests {
         let dominant = advice.dominant().unwrap();
         assert_eq!(dominant.parameter.name, "cpu_copy_line");
         assert!(!dominant.parameter.guess);
-        let (least, most) = advice.within;
+        let (least, most) = advice.interval;
+        let (dominant_least, dominant_most) = dominant.within;
+        // Wider than by the one parameter that moves it most, less a tenth of its range.
+        let wide = |least: BreakEven, most: BreakEven| {
+            f64::from(most.throughput.unwrap()) / f64::from(least.throughput.unwrap())
+        };
+        assert!(wide(least, most) > wide(dominant_least, dominant_most).powf(0.95));
+        let (low, high) = advice.interval_of(|compared| compared.period().0);
+        let period = advice.compared.period().0;
+        assert!(low < period && period < high);
         assert!(least.throughput.unwrap() < 10_000, "{least:?}");
-        assert!(most.throughput.unwrap() > 50_000, "{most:?}");
+        assert!(most.throughput.unwrap() > 25_000, "{most:?}");
     }
 
     #[test]

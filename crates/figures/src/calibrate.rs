@@ -10,7 +10,8 @@ use dray_platform::{PlatformFile, Unit};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::check::{CheckedTable, check, check_table};
+use crate::check::{CheckedTable, check_table};
+use crate::coverage::with_intervals;
 use crate::model::Window;
 use crate::{FiguresError, KnownRuns};
 
@@ -177,7 +178,7 @@ pub fn fit(
     Ok(machine)
 }
 
-/// Predicts each table with a target from a fit to all the others. `done` is called after each table.
+/// Predicts each table with a target from a fit to all the others, with `intervals` if asked for. `done` is called after each table.
 ///
 /// # Errors
 /// A point that cannot run.
@@ -185,6 +186,7 @@ pub fn leave_out(
     platform: &PlatformFile,
     tables: &[ReferenceTable],
     influences: &[Influence],
+    intervals: bool,
     done: &(dyn Fn(&str) + Sync),
 ) -> Result<Vec<LeftOut>, FiguresError> {
     let targeted: Vec<ReferenceTable> = tables
@@ -196,11 +198,14 @@ pub fn leave_out(
         .par_iter()
         .map(|table| {
             let machine = fit(platform, &targeted, influences, Some(&table.id))?;
-            let mut checked = check(&machine, std::slice::from_ref(table))?;
+            let checked = match intervals {
+                true => with_intervals(&machine, table)?,
+                false => check_table(&machine, table, Window::Full, &KnownRuns::default())?,
+            };
             done(&table.id);
             let changed = machine.list().iter().zip(platform.list());
             Ok(LeftOut {
-                table: checked.remove(0),
+                table: checked,
                 fitted: changed
                     .filter(|(new, old)| new.value != old.value)
                     .map(|(new, _)| (new.name.to_owned(), new.value))

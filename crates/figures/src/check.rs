@@ -52,6 +52,8 @@ pub struct CheckedPoint {
     pub range: Option<(f64, f64)>,
     /// Model against published: in percent, or in the table's unit for an absolute target.
     pub error: f64,
+    /// The 90 % interval of the model, if it was asked for.
+    pub interval: Option<(f64, f64)>,
     /// Whether it counts towards the target.
     pub checked: bool,
 }
@@ -103,6 +105,16 @@ impl CheckedTable {
     /// Largest of the errors that count.
     pub fn worst(&self) -> f64 {
         self.errors().last().copied().unwrap_or(0.0)
+    }
+
+    /// How many of the points that count lie within their 90 % interval; `None`: without intervals.
+    pub fn inside(&self) -> Option<usize> {
+        let counted = self.points.iter().filter(|p| p.checked);
+        let inside = |p: &CheckedPoint| {
+            let (low, high) = p.interval?;
+            Some(usize::from((low..=high).contains(&p.published)))
+        };
+        counted.map(inside).sum()
     }
 
     /// Points that count and miss the target.
@@ -199,6 +211,7 @@ pub(crate) fn check_table(
             published: published.value,
             range: published.low.zip(published.high),
             error,
+            interval: None,
             checked: published.checked,
         });
     }

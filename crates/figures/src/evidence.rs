@@ -8,8 +8,11 @@ use dray_experiment::ReferenceTable;
 use dray_platform::{Parameter, PlatformFile};
 use serde::{Deserialize, Serialize};
 
+use crate::break_even::{on_core, on_device};
 use crate::check::CheckedTable;
-use crate::{FiguresError, Influence, influences, leave_out, reference_tables};
+use crate::coverage::{Coverage, ResultClass, coverage};
+use crate::workload::Workload;
+use crate::{FiguresError, Influence, LeftOut, influences, leave_out, reference_tables};
 
 const KEPT: &[&str] = &[include_str!("../../../platforms/spr-2s.evidence.json")];
 
@@ -24,6 +27,8 @@ pub struct LeftOutError {
     pub worst: f64,
     /// Points that miss the table's target.
     pub missed: usize,
+    /// Points that count and lie within their 90 % interval; `None`: without intervals.
+    pub inside: Option<usize>,
 }
 
 /// What is known of a platform's fit.
@@ -35,6 +40,8 @@ pub struct Evidence {
     pub influences: Vec<Influence>,
     /// Errors of the tables when left out.
     pub left_out: Vec<LeftOutError>,
+    /// Published values within the intervals of a fit that had not seen their table, by class.
+    pub coverage: Vec<Coverage>,
 }
 
 impl Evidence {
@@ -50,12 +57,44 @@ impl Evidence {
         let fingerprint = fingerprint(platform, &tables);
         tables.retain(|table| table.target.is_some());
         let influences = influences(platform, &tables)?;
-        let left_out = leave_out(platform, &tables, &influences, done)?;
+        let left_out = leave_out(platform, &tables, &influences, true, done)?;
         Ok(Evidence {
             fingerprint,
+            ..Evidence::of(&tables, influences, &left_out)?
+        })
+    }
+
+    /// The same of tables that were left out, without a fingerprint.
+    ///
+    /// # Errors
+    /// A point that is not well-formed.
+    pub fn of(
+        tables: &[ReferenceTable],
+        influences: Vec<Influence>,
+        left_out: &[LeftOut],
+    ) -> Result<Evidence, FiguresError> {
+        let predicted: Vec<&CheckedTable> = left_out.iter().map(|left| &left.table).collect();
+        Ok(Evidence {
+            fingerprint: String::new(),
             influences,
             left_out: left_out.iter().map(|left| summary(&left.table)).collect(),
+            coverage: coverage(&predicted, tables)?,
         })
+    }
+
+    /// The coverage of results like those of a workload on the device, and on one core, as far as any
+    /// were published.
+    pub fn coverage_of(&self, w: &Workload) -> Vec<Coverage> {
+        let classes = [on_device(w), on_core(w)].map(|w| ResultClass::of(&w));
+        let known = |class: ResultClass| self.coverage.iter().find(|of| of.class == class).copied();
+        classes.into_iter().flatten().filter_map(known).collect()
+    }
+
+    /// How many parameters have an influence on a table; `None`: it is in no fit.
+    pub fn parameters_of(&self, table: &str) -> Option<usize> {
+        self.left_out.iter().find(|left| left.table == table)?;
+        let on = |influence: &&Influence| influence.tables.iter().any(|id| id == table);
+        Some(self.influences.iter().filter(on).count())
     }
 
     /// What is kept for a platform, if it was worked out for the same parameters and tables.
@@ -87,6 +126,7 @@ fn summary(table: &CheckedTable) -> LeftOutError {
         median: table.median(),
         worst: table.worst(),
         missed: table.missed().len(),
+        inside: table.inside(),
     }
 }
 

@@ -41,6 +41,10 @@ const MEASUREMENTS: &[(&str, &str)] = &[
         "throughput of a group by read_buffers_allowed, 8 to all",
     ),
     (
+        "engine_transform",
+        "latency of a CRC of 64 B against that of a compare with a pattern",
+    ),
+    (
         "remote_extra",
         "latency of 64 B from memory of the other socket",
     ),
@@ -91,7 +95,7 @@ const MEASUREMENTS: &[(&str, &str)] = &[
         "cpu_string_from",
         "memcpy from DRAM by size, 1 to 16 KiB in steps of 512 B",
     ),
-    ("cpu_string_start", "the kernel's copy of 64 B"),
+    ("cpu_copy_start", "memcpy of 1 and 2 KiB from DRAM"),
     ("cpu_line_latency", "a chain of dependent loads from DRAM"),
     ("cpu_fill_buffers", "memcpy of 1 KiB at random addresses"),
     (

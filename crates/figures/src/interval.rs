@@ -7,7 +7,7 @@ use dray_report::{Chart, ChartSize, Provenance, Series, SeriesKind};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::advice::candidates;
+use crate::advice::{candidates, size_interval};
 use crate::break_even::BreakEven;
 use crate::label::operation;
 use crate::model::Model;
@@ -31,9 +31,9 @@ pub struct Interval {
     pub op: String,
     /// Bytes by the parameters' values; `None`: at no size.
     pub break_even_bytes: Option<u32>,
-    /// The least bytes, one parameter at a time anywhere in its range.
+    /// The lower end of the 90 % interval, all parameters anywhere in their ranges.
     pub least_bytes: Option<u32>,
-    /// The most.
+    /// The upper end.
     pub most_bytes: Option<u32>,
     /// The parameter whose range moves the size most.
     pub dominant: Option<String>,
@@ -111,8 +111,11 @@ impl Interval {
             .par_iter()
             .map(|parameter| within(model, &w, parameter, size(from)))
             .collect::<Result<_, FiguresError>>()?;
-        let ends = within.iter().copied();
-        let (least, most) = ends.fold((size(from), size(from)), widened);
+        let bytes = |size: u32| Some(size).filter(|size| *size < u32::MAX);
+        let ends = within
+            .iter()
+            .map(|(least, most)| [bytes(*least), bytes(*most)]);
+        let (least, most) = size_interval(from, ends);
         let width = |(least, most): (u32, u32)| most - least;
         // Of those that move it equally far the first.
         let dominant = candidates
@@ -122,12 +125,11 @@ impl Interval {
             .max_by_key(|(_, ends)| width(**ends))
             .filter(|(_, ends)| width(**ends) > 0)
             .map(|(parameter, _)| parameter);
-        let bytes = |size: u32| Some(size).filter(|size| *size < u32::MAX);
         Ok(Interval {
             op,
             break_even_bytes: from,
-            least_bytes: bytes(least),
-            most_bytes: bytes(most),
+            least_bytes: least,
+            most_bytes: most,
             dominant: dominant.map(|p| p.name.to_owned()),
             dominant_range: dominant.map(|p| p.range),
             measure: dominant.and_then(|p| measurement(p.name)),
@@ -148,7 +150,7 @@ impl Interval {
         match &self.dominant {
             Some(name) => {
                 text += &format!(
-                    "; from {} to {} where the parameters take the values of their ranges, of which {name} matters most",
+                    "; 90 % interval {} to {}, for which the range of {name} matters most",
                     size(self.least_bytes),
                     size(self.most_bytes),
                 );
@@ -220,16 +222,16 @@ pub(crate) fn chart(intervals: &[Interval], footer: &str) -> Option<Chart> {
         log_y: true,
         categories: intervals.iter().map(dominant).collect(),
         series: vec![
-            series("least within the ranges", |i| i.least_bytes),
+            series("lower end of the 90 % interval", |i| i.least_bytes),
             series("by the parameters' values", |i| i.break_even_bytes),
-            series("most within the ranges", |i| i.most_bytes),
+            series("upper end of the 90 % interval", |i| i.most_bytes),
         ],
         notes: vec![
             format!(
                 "The parameter that matters most: {}.",
                 intervals.iter().map(dominant).collect::<Vec<_>>().join(", ")
             ),
-            "One parameter at a time takes the values of its range. A mark at the upper edge: at no size up to the limit of the work queue.".to_owned(),
+            "Each parameter is as likely anywhere in its range, independent of the others. A mark at the upper edge: at no size up to the limit of the work queue.".to_owned(),
         ],
         footer: footer.to_owned(),
         size: ChartSize::Full,
@@ -250,7 +252,7 @@ mod tests {
         let interval = Interval::of(&model, "memmove".to_owned()).unwrap();
         // The same as is advised.
         let advice = Advice::of(&model, &workload("memmove").unwrap()).unwrap();
-        let (least, most) = advice.within;
+        let (least, most) = advice.interval;
         assert_eq!(interval.break_even_bytes, advice.from.throughput);
         assert_eq!(interval.least_bytes, least.throughput);
         assert_eq!(interval.most_bytes, most.throughput);
@@ -262,17 +264,18 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.ends_with("of which cpu_copy_line matters most."),
+            text.ends_with("for which the range of cpu_copy_line matters most."),
             "{text}"
         );
         let sizes: Vec<u32> = text
-            .split(' ')
+            .split([' ', ','])
             .filter_map(|word| word.parse().ok())
+            .filter(|size| *size != 90)
             .collect();
         assert!(sizes[1] < sizes[0] && sizes[0] < sizes[2], "{text}");
         let csv = to_csv(std::slice::from_ref(&interval));
         let row = format!(
-            "memmove,{},{},{},cpu_copy_line,3,12,",
+            "memmove,{},{},{},cpu_copy_line,4.5,9,",
             sizes[0], sizes[1], sizes[2]
         );
         assert!(csv.lines().nth(1).unwrap().starts_with(&row), "{csv}");
@@ -281,7 +284,12 @@ mod tests {
         assert_eq!(json["most_bytes"], sizes[2]);
         let chart = chart(&[interval], "").unwrap();
         assert_eq!(chart.categories, ["copy (cpu_copy_line)"]);
-        assert!(chart.to_svg().unwrap().contains("most within the ranges"));
+        assert!(
+            chart
+                .to_svg()
+                .unwrap()
+                .contains("upper end of the 90 % interval")
+        );
         assert_eq!(super::chart(&[], ""), None);
     }
 }

@@ -48,11 +48,18 @@ pub(crate) fn write(
             .expect("names and counts only, and memory takes every write");
         files.push((format!("{id}.json"), json + "\n"));
     }
+    let evidence = crate::Evidence::kept(&request.platform)?;
     let parameters = request.platform.list().len();
     files.push(("check.csv".to_owned(), check_csv(&summary.checked)));
     files.push((
         "check.json".to_owned(),
-        check_json(&summary.checked, &[], &request.platform.name, parameters),
+        check_json(
+            &summary.checked,
+            &[],
+            evidence.as_ref(),
+            &request.platform.name,
+            parameters,
+        ),
     ));
     files.push(("index.html".to_owned(), report.to_html()?));
     let mut paths = Vec::with_capacity(files.len());

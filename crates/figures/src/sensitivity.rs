@@ -351,10 +351,7 @@ mod tests {
             &[("dst_node", "cxl"), ("mode", "async"), ("size", "65536")],
         ),
         ("cpu_string_from", &[("kind", "software"), ("size", "3072")]),
-        (
-            "cpu_string_start",
-            &[("kind", "software"), ("size", "64"), ("core", "kernel")],
-        ),
+        ("cpu_copy_start", &[("kind", "software"), ("size", "1024")]),
         (
             "cpu_line_latency",
             &[("kind", "software"), ("size", "1024"), ("access", "random")],
@@ -425,6 +422,7 @@ mod tests {
             ],
         ),
         ("read_buffers", &[("mode", "async"), ("size", "65536")]),
+        ("engine_transform", &[("op", "crc"), ("size", "64")]),
     ];
 
     #[test]

@@ -64,6 +64,8 @@ pub struct Tiers {
     pub(crate) slow: Option<Slow>,
     pub(crate) promotes: bool,
     pub(crate) pages: Pages,
+    /// Base pages of a folio.
+    pub(crate) folio: u64,
     pub(crate) working_set: WorkingSet,
     pub(crate) policy: usize,
     pub(crate) second: Option<u64>,
@@ -77,6 +79,7 @@ impl Default for Tiers {
             slow: None,
             promotes: false,
             pages: Pages::default(),
+            folio: 1,
             working_set: WorkingSet::Large,
             policy: 0,
             second: None,
@@ -152,7 +155,7 @@ pub(crate) fn call(model: &Model, w: &Workload, window: Window) -> Result<Metric
 
 fn call_with(w: &Workload, copies: &CopyTimes, p: &MigrationParameters) -> Metrics {
     let m = w.tiers;
-    let time = m.system.call(m.pages, p, copies);
+    let time = m.system.call(m.pages, &p.in_folios(m.folio), copies);
     let bytes = m.pages.bytes() as f64;
     Metrics::single(Metric::Migrate, time.total())
         .with(Metric::MigrateCopy, time.copy)
@@ -291,6 +294,15 @@ mod tests {
     }
 
     #[test]
+    fn large_folios_migrate_faster_than_single_pages() {
+        let rest = |folio: u64| {
+            let point = point("migrate-call", "kernel", "dram").with("base_pages", 1024);
+            of(point.with("folio", folio), Metric::MigrateRest)
+        };
+        assert!(rest(4) < 0.6 * rest(1) && rest(16) < 0.8 * rest(4) && rest(256) < rest(16));
+    }
+
+    #[test]
     fn guesses_are_named() {
         let w = |system| {
             let point = point("migrate-call", system, "pm").with("base_pages", 1024);
@@ -323,6 +335,9 @@ mod tests {
             for point in [
                 point("migrate-call", system, "pm").with("base_pages", 1024),
                 point("migrate-call", system, "pm").with("huge_pages", 4),
+                point("migrate-call", system, "dram")
+                    .with("base_pages", 1024)
+                    .with("folio", 16),
                 point("migrate-call", system, "dram").with("base_pages", 8),
                 point("tiering", system, "pm").with("working_set", "large"),
             ] {

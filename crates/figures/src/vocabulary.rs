@@ -380,6 +380,11 @@ const PARAMETERS: &[Parameter] = &[
         help: "4 KiB pages of one call",
     },
     Parameter {
+        name: "folio",
+        kind: Kind::Count { min: 1, max: 256 },
+        help: "4 KiB pages of a folio, in which the base pages of one call come",
+    },
+    Parameter {
         name: "working_set",
         kind: Kind::Choice(&names(&WORKING_SETS)),
         help: "what a program on two tiers accesses",

@@ -194,6 +194,7 @@ impl Workload {
                 huge: number("huge_pages", 0),
                 base: number("base_pages", 0),
             },
+            folio: number("folio", 1),
             working_set: word(
                 point,
                 "working_set",

@@ -189,6 +189,7 @@ impl Costs {
                 volume,
                 transfer: Transfer {
                     readback,
+                    transforms: transforms(opcode),
                     ..transfer(&operands, volume, cache_control, map)
                 },
                 ..Entry::default()
@@ -240,7 +241,18 @@ impl Costs {
 /// What a descriptor moves.
 pub(crate) fn moved(opcode: Opcode, d: &Descriptor, volume: Volume, map: &MemoryMap) -> Transfer {
     let cache_control = d.flags().contains(Flags::CACHE_CONTROL);
-    transfer(&operands(opcode, d, volume), volume, cache_control, map)
+    Transfer {
+        transforms: transforms(opcode),
+        ..transfer(&operands(opcode, d, volume), volume, cache_control, map)
+    }
+}
+
+/// Whether an engine computes over the data, and does not only move or compare it.
+fn transforms(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::CrcGenerate | Opcode::CopyCrc | Opcode::CreateDelta | Opcode::ApplyDelta
+    ) || (Opcode::DifCheck as u8..=Opcode::DixGenerate as u8).contains(&(opcode as u8))
 }
 
 /// Addresses of two sources, then of two destinations.
@@ -292,6 +304,7 @@ fn transfer(operands: &Operands, volume: Volume, cache_control: bool, map: &Memo
         writes: [dst, dst2],
         cache_control,
         readback: false,
+        transforms: false,
     }
 }
 

@@ -249,6 +249,8 @@ parameters! {
     engine_in_flight: Count,
     /// Shortest time between the starts of two descriptors in one engine.
     engine_issue: Ns,
+    /// How much longer an engine needs for a descriptor whose data it computes over: CRC, DIF, delta.
+    engine_transform: Ns,
     /// Time that an engine needs between the data of two descriptors.
     engine_gap: Ns,
     /// Device-internal rate at which data is read from memory, all engines together.
@@ -326,8 +328,9 @@ parameters! {
     cpu_call: Ns,
     /// Bytes from which memcpy copies by a string instruction, which reads no line for ownership.
     cpu_string_from: Count,
-    /// Core time until a string instruction copies its first line.
-    cpu_string_start: Ns,
+    /// Core time until a copy that loops streams: prefetchers begin with each copy, and a string
+    /// instruction sets up before it copies.
+    cpu_copy_start: Ns,
     /// Latency of a line of local DRAM to a core.
     cpu_line_latency: Ns,
     /// Misses that a core keeps outstanding at once.

@@ -51,10 +51,8 @@ impl RecordedParameters {
         let copies = matches!(op, SoftwareOp::Copy | SoftwareOp::CopyCrc);
         let lines = bytes.div_ceil(LINE_BYTES);
         let by_string = copies && (access.kernel || bytes >= self.cpu_string_from());
-        // A vector store reads its line for ownership first: three transfers instead of two. In
-        // a short copy the next copy's loads hide that.
-        let vector_loop = copies && !by_string && lines > UNROLLED_LINES;
-        let copy_line = || match vector_loop && !access.hot {
+        // A vector store reads its line for ownership first: three transfers instead of two.
+        let copy_line = || match copies && !by_string && !access.hot {
             true => self.cpu_copy_line().0 * 3 / 2,
             false => self.cpu_copy_line().0,
         };
@@ -78,8 +76,12 @@ impl RecordedParameters {
         let scales: u64 = places.iter().map(scale).sum();
         let mean_scale = scales.checked_div(places.len() as u64).unwrap_or(1000);
         let streaming = lines * line;
-        let start = match access.kernel && copies {
-            true => self.cpu_string_start(),
+        // Prefetchers begin anew with each copy that loops; the first lines come without them, and all
+        // lines of a vector loop at addresses that cannot be foreseen.
+        let prefetched = !access.hot && (by_string || !access.random);
+        let loops = copies && lines > UNROLLED_LINES && prefetched;
+        let start = match loops || access.kernel && copies {
+            true => self.cpu_copy_start(),
             false => Duration::ZERO,
         };
         let (first, time) = match access.random && !access.hot {
@@ -93,7 +95,12 @@ impl RecordedParameters {
             }
             true => (self.cpu_random_access(), streaming),
         };
-        self.cpu_call() + start + first + Duration(time * mean_scale / 1000)
+        let transfer = Duration(time * mean_scale / 1000);
+        match copies && lines <= UNROLLED_LINES && !access.kernel && !access.hot && !access.random {
+            // Out of order: the next call begins while the lines of a copy without a loop come.
+            true => self.cpu_call().max(transfer),
+            false => self.cpu_call() + start + first + transfer,
+        }
     }
 }
 
@@ -151,6 +158,26 @@ mod tests {
         };
         assert!(at(64, true) > at(64, false));
         assert!(at(2048, true) < at(2048, false));
-        assert_eq!(at(65536, true) - at(65536, false), p.cpu_string_start());
+        // From the threshold on both are string instructions.
+        assert_eq!(at(65536, true), at(65536, false));
+    }
+
+    #[test]
+    fn a_copy_that_loops_starts_cold() {
+        let p = builtin("spr-2s").unwrap().recorded_parameters();
+        let at = |bytes, hot| {
+            let access = SoftwareAccess {
+                hot,
+                ..SoftwareAccess::default()
+            };
+            let places = [(Distance::Local, Cache::Memory); 2];
+            p.software(SoftwareOp::Copy, bytes, &places, access)
+        };
+        let line = Duration(p.cpu_copy_line().0 * 3 / 2);
+        assert_eq!(at(512, false), line * 8);
+        assert_eq!(at(576, false), line * 9 + p.cpu_call() + p.cpu_copy_start());
+        // In the core's own caches there is nothing to prefetch.
+        let hot = Duration(64 * p.cpu_copy_line().0 * p.cpu_scale_l1() / 1000);
+        assert_eq!(at(4096, true), hot + p.cpu_call());
     }
 }

@@ -23,7 +23,7 @@ impl Depths<'_> {
             "ratio",
             "core busy",
             "pays from",
-            "range",
+            "90 % interval",
         ]);
         let mut guess = false;
         for (depth, printed) in &self.0 {
@@ -35,7 +35,7 @@ impl Depths<'_> {
                 format!("{rate:.1}")
             };
             guess |= advice.guesses.are_behind(advice.compared.verdict());
-            let (least, most) = (advice.within.0.throughput, advice.within.1.throughput);
+            let (least, most) = (advice.interval.0.throughput, advice.interval.1.throughput);
             table.add_row([
                 depth.to_string(),
                 rate(&advice.compared.device),
@@ -55,7 +55,8 @@ impl Depths<'_> {
         for line in [
             first.head(),
             "core busy: share of the core's own time for the work that it is busy when it sleeps in UMWAIT meanwhile; a core that polls is busy all the time.".to_owned(),
-            "range: within the ranges of the model's parameters, one at a time. --depth N names them; --batch, --placement, --config change the case.".to_owned(),
+            "90 % interval: each parameter of the model is as likely anywhere in its range. --depth N names them; --batch, --placement, --config change the case.".to_owned(),
+            first.coverage(),
         ] {
             writeln!(text, "{line}").expect("memory takes every write");
         }

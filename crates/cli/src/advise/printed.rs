@@ -2,7 +2,10 @@
 
 use comfy_table::CellAlignment;
 use dray_experiment::{Point, csv_table, format_bytes};
-use dray_figures::{Advice, BreakEven, Comparison, Metric, Model, RangeEffect, Used, Verdict};
+use dray_figures::{
+    Advice, BreakEven, Comparison, Coverage, Evidence, Metric, Model, RangeEffect, Used, Verdict,
+    Workload,
+};
 use dray_platform::{Parameter, PlatformFile, Unit};
 
 use super::Args;
@@ -27,6 +30,7 @@ pub(super) struct Printed<'a> {
     pub(super) model: &'a Model,
     pub(super) used: Used,
     pub(super) advice: Advice,
+    pub(super) workload: Workload,
 }
 
 /// One quantity of both sides.
@@ -36,6 +40,8 @@ struct Row<'a> {
     unit: &'static str,
     device: f64,
     core: f64,
+    device_interval: (f64, f64),
+    core_interval: (f64, f64),
     guessed: (&'a [Parameter], &'a [Parameter]),
 }
 
@@ -49,12 +55,20 @@ impl Printed<'_> {
             unit,
             device: compared.device.get(metric).unwrap_or_default(),
             core: compared.core.get(metric).unwrap_or_default(),
+            device_interval: self
+                .advice
+                .interval_of(|compared| compared.device.get(metric).unwrap_or_default()),
+            core_interval: self
+                .advice
+                .interval_of(|compared| compared.core.get(metric).unwrap_or_default()),
             guessed: (&guesses.device, &guesses.core),
         };
         let (busy, working) = compared.core_time();
         let sleeping = Row {
             device: busy,
             core: working,
+            device_interval: self.advice.interval_of(|compared| compared.core_time().0),
+            core_interval: self.advice.interval_of(|compared| compared.core_time().1),
             guessed: (&guesses.core_time, &guesses.core),
             ..row(
                 "core time, UMWAIT",
@@ -83,7 +97,15 @@ impl Printed<'_> {
     }
 
     pub(super) fn table(&self) -> String {
-        let mut table = print::plain(["", "unit", "DSA", "one core", "guess"]);
+        let mut table = print::plain([
+            "",
+            "unit",
+            "DSA",
+            "90 % interval",
+            "one core",
+            "90 % interval",
+            "guess",
+        ]);
         for row in self.rows() {
             let guess = match (row.guessed.0.is_empty(), row.guessed.1.is_empty()) {
                 (true, true) => "",
@@ -95,11 +117,13 @@ impl Printed<'_> {
                 row.what.to_owned(),
                 row.unit.to_owned(),
                 format!("{:.1}", row.device),
+                interval(row.device_interval),
                 format!("{:.1}", row.core),
+                interval(row.core_interval),
                 guess.to_owned(),
             ]);
         }
-        let columns = table.column_iter_mut().skip(2).take(2);
+        let columns = table.column_iter_mut().skip(2).take(4);
         columns.for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         let words = self.words();
         let depth = self.point.integer("depth").unwrap_or(1);
@@ -129,16 +153,41 @@ impl Printed<'_> {
         format!("Modelled: {platform} with {}, {used}.", self.config)
     }
 
+    /// How many published values of such results lie within their intervals.
+    pub(super) fn coverage(&self) -> String {
+        let shares: Vec<String> = self
+            .covered()
+            .iter()
+            .map(|of| format!("{} of {} ({})", of.inside, of.points, of.class.words()))
+            .collect();
+        match shares.is_empty() {
+            true => {
+                "Coverage of the intervals: not known, no published value was compared with this machine."
+                    .to_owned()
+            }
+            false => format!(
+                "Coverage of the intervals: published values that lie within those of a model fitted without their table, {}.",
+                shares.join(", ")
+            ),
+        }
+    }
+
+    /// The coverage of the results that are compared, as far as it is known.
+    fn covered(&self) -> Vec<Coverage> {
+        let evidence = Evidence::kept(&self.model.platform).ok().flatten();
+        evidence.map_or(Vec::new(), |evidence| evidence.coverage_of(&self.workload))
+    }
+
     fn words(&self) -> Vec<String> {
         let advice = &self.advice;
         let verdict_guessed = advice.guesses.are_behind(advice.compared.verdict());
         let guessed = if verdict_guessed { " (guess)" } else { "" };
         let from = |what: &str, of: fn(&BreakEven) -> Option<u32>| {
-            let (least, most) = (of(&advice.within.0), of(&advice.within.1));
+            let (least, most) = (of(&advice.interval.0), of(&advice.interval.1));
             let range = match least == most {
                 true => String::new(),
                 false => format!(
-                    "; {} to {} within the parameters' ranges",
+                    "; 90 % interval {} to {}",
                     size_or_none(least),
                     size_or_none(most)
                 ),
@@ -159,6 +208,7 @@ impl Printed<'_> {
             |even| even.core_time,
         ));
         words.push("A core that polls is busy all the time.".to_owned());
+        words.push(self.coverage());
         if let Some(dominant) = advice.dominant() {
             let p = &dominant.parameter;
             words.push(format!(
@@ -193,6 +243,14 @@ impl Printed<'_> {
                 (name.to_owned(), value)
             })
             .collect();
+        let intervals = |of: fn(&Row<'_>) -> (f64, f64)| -> serde_json::Map<_, _> {
+            let rows = self.rows();
+            let each = rows.iter().map(|row| {
+                let (low, high) = of(row);
+                (row.key.to_owned(), serde_json::json!([low, high]))
+            });
+            each.collect()
+        };
         let side = |of: fn(&Row<'_>) -> (f64, Vec<String>)| {
             let rows = self.rows();
             let values = rows.iter().map(|r| (r.key.to_owned(), of(r).0.into()));
@@ -231,16 +289,17 @@ impl Printed<'_> {
                 "id": self.used.wq, "mode": if self.used.shared { "shared" } else { "dedicated" },
                 "entries": self.used.entries, "engines": self.used.engines, "others_idle": self.used.idle,
             },
-            "dsa": { "executor": "model", "metrics": dsa, "rests_on_guesses": dsa_guesses },
-            "core": { "executor": "model-cpu", "metrics": core, "rests_on_guesses": core_guesses },
+            "dsa": { "executor": "model", "metrics": dsa, "intervals_90": intervals(|row| row.device_interval), "rests_on_guesses": dsa_guesses },
+            "core": { "executor": "model-cpu", "metrics": core, "intervals_90": intervals(|row| row.core_interval), "rests_on_guesses": core_guesses },
             "verdict": word(advice.compared.verdict()),
             "break_even_bytes": advice.from.throughput,
             "core_break_even_bytes": advice.from.core_time,
             "parameters": parameters.collect::<Vec<_>>(),
             "verdict_turns": turns.collect::<Vec<_>>(),
+            "coverage": self.covered(),
             "dominant_parameter": dominant,
-            "within_ranges": {
-                "least": even(advice.within.0), "most": even(advice.within.1),
+            "interval_90": {
+                "least": even(advice.interval.0), "most": even(advice.interval.1),
             },
         })
     }
@@ -262,6 +321,10 @@ impl Printed<'_> {
         };
         self.rows().into_iter().map(row).collect()
     }
+}
+
+fn interval((low, high): (f64, f64)) -> String {
+    format!("{low:.1} to {high:.1}")
 }
 
 /// One parameter that matters: what it is, what it does, and where it turns the verdict.

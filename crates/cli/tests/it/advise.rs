@@ -76,6 +76,17 @@ fn json_and_csv_have_the_case_the_rates_and_the_break_even() {
     assert!(metric("dsa") > metric("core"), "{json}");
     let from = value["break_even_bytes"].as_u64().expect("a size");
     assert!(from < 16384, "{json}");
+    let least = &value["interval_90"]["least"]["break_even_bytes"];
+    let most = &value["interval_90"]["most"]["break_even_bytes"];
+    assert!(
+        least.as_u64() < Some(from) && Some(from) < most.as_u64(),
+        "{json}"
+    );
+    let interval = &value["dsa"]["intervals_90"]["throughput_gbps"];
+    assert!(interval[0].as_f64() < metric("dsa") && metric("dsa") < interval[1].as_f64());
+    let coverage = &value["coverage"][0];
+    assert_eq!(coverage["class"], "throughput", "{json}");
+    assert!(coverage["inside"].as_u64() <= coverage["points"].as_u64());
     let (_, csv, _) = advise(&[&args[..], &["--format", "csv"]].concat());
     assert_eq!(csv.lines().count(), 6, "{csv}");
     assert!(csv.contains("core_time_umwait_ns,ns,"), "{csv}");
@@ -101,7 +112,7 @@ fn a_verdict_that_rests_on_a_guess_says_so_in_every_format() {
         "guess: cpu_scale_llc = 0.4, possible are 0.2 to 0.9",
         "; from 0.4",
         "the verdict is another, at 0.9: Offload: ",
-        "at no size that the work queue takes; 832 B to no size within the parameters' ranges",
+        "at no size that the work queue takes; 90 % interval 832 B to no size",
         "The range of cpu_scale_llc matters most",
     ] {
         assert!(table.contains(part), "{part}: {table}");
@@ -145,7 +156,7 @@ fn the_verdict_changes_at_the_break_even_size() {
 fn a_break_even_is_an_interval_with_the_parameter_that_dominates_it() {
     let (_, text, _) = advise(&["--size", "16k", "--depth", "1"]);
     assert!(
-        text.contains("from 16448 B on; 6848 B to 73792 B within the parameters' ranges"),
+        text.contains("from 16448 B on; 90 % interval 9224 B to 27150 B"),
         "{text}"
     );
     assert!(

@@ -13,6 +13,8 @@ fn check_prints_the_errors_of_every_table() {
         "median",
         "worst",
         "parameters",
+        "fitted",
+        "left out: median",
     ] {
         assert!(text.contains(part), "{part}");
     }
@@ -39,6 +41,9 @@ fn json_and_csv_hold_the_same_points() {
     let sync = tables.iter().find(|t| t["id"] == "sync-latency").unwrap();
     assert_eq!(sync["target"], 10.0);
     assert_eq!(sync["unit"], "us");
+    let faults = tables.iter().find(|t| t["id"] == "fault-cost").unwrap();
+    let fitted = faults["fitted_parameters"].as_u64().unwrap();
+    assert!(fitted >= 4, "{fitted}");
     assert_eq!(sync["points"].as_array().unwrap().len(), 60);
 }
 
@@ -51,4 +56,5 @@ fn strict_fails_where_a_target_is_missed() {
         .code(1);
     dray(dir.path(), "figures --strict").assert().code(2);
     dray(dir.path(), "figures --leave-out").assert().code(2);
+    dray(dir.path(), "figures --coverage").assert().code(2);
 }

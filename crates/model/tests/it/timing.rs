@@ -97,6 +97,7 @@ fn copy_of(src: u64, dst: u64, bytes: u64) -> Transfer {
         writes: [stream(dst), None],
         cache_control: false,
         readback: false,
+        transforms: false,
     }
 }
 

@@ -67,11 +67,14 @@ impl EnginePipe {
     ) -> Issue {
         let moved = moved + s.stall;
         let [head, tail] = s.edges;
-        // Partial lines go through a unit that takes its time for each and holds up the whole
-        // lines of its descriptor behind them.
+        // Partial lines go through a unit that takes its time for each; all but halves of lines
+        // hold up the whole lines of their descriptor behind them.
         let mut unit = moved;
+        let mut busy = moved;
         if head > Duration::ZERO {
-            unit = unit.max(start.max(self.write_free) + head + s.body);
+            let free = start.max(self.write_free);
+            unit = unit.max(free + s.held + s.body);
+            busy = busy.max(free + head + s.body);
         }
         if tail > Duration::ZERO {
             unit = unit.max(self.write_free);
@@ -79,12 +82,13 @@ impl EnginePipe {
         // The last line is there only after the slowest read: by then the unit may be through.
         let written = moved + unit.since(moved + s.late);
         if head > Duration::ZERO || tail > Duration::ZERO {
-            self.write_free = unit + tail;
+            self.write_free = unit.max(busy) + tail;
         }
         let data_done = written + s.latency + queued;
         self.slots.push(data_done);
         Issue {
-            next_start: (start + p.engine_issue()).max(moved + p.engine_gap()) + s.readback,
+            next_start: (start + p.engine_issue() + s.transform).max(moved + p.engine_gap())
+                + s.readback,
             data_done,
             record_written: data_done + p.completion_write(),
         }

@@ -42,6 +42,10 @@ pub struct Service {
     pub(super) body: Duration,
     /// Hold-up of the write stream by the first and by the last line.
     pub(super) edges: [Duration; 2],
+    /// The part of the first that its own whole lines wait for.
+    pub(super) held: Duration,
+    /// Time that the engine computes before it starts another descriptor.
+    pub(super) transform: Duration,
     /// Time to read the destination back, in which the engine starts nothing else.
     pub(super) readback: Duration,
     /// What it keeps at the read port.
@@ -214,10 +218,16 @@ impl EngineTiming {
             true => [Duration::ZERO; 2],
             false => transfer.writes[0].map_or([Duration::ZERO; 2], |s| p.edges(&s)),
         };
+        // Half a line is merged while the lines behind it pass; less than half is read first.
+        let halved = transfer.writes[0].is_some_and(|s| s.address % LINE_BYTES == LINE_BYTES / 2);
+        let held = match halved {
+            true => Duration::ZERO,
+            false => edges[0],
+        };
         // While a partial first line holds the writes up, reads go on until their buffers are full.
         let buffered = Duration(window(buffers) * p.port_read / 1000);
-        let stall = match edges[0] > Duration::ZERO && read_lines > window(buffers) {
-            true => edges[0] + read_latency_of_one(p, topology, socket, transfer) - buffered,
+        let stall = match held > Duration::ZERO && read_lines > window(buffers) {
+            true => held + read_latency_of_one(p, topology, socket, transfer) - buffered,
             false => Duration::ZERO,
         };
         // The read back follows the last write, and pushes it out (spec 3.10): the next descriptor of
@@ -228,6 +238,10 @@ impl EngineTiming {
             }
             _ => Duration::ZERO,
         };
+        let transform = match transfer.transforms {
+            true => p.engine_transform,
+            false => Duration::ZERO,
+        };
         let miss = match translated {
             true => Duration::ZERO,
             false => p.translation_miss,
@@ -236,11 +250,13 @@ impl EngineTiming {
             demand,
             inbound: Duration(read_lines * p.port_read / 1000),
             lines,
-            latency: read_latency + write_latency + miss + readback,
+            latency: read_latency + write_latency + miss + transform + readback,
             late,
             stall,
             body: Duration(write_lines * p.write_burst / 1000),
             edges,
+            held,
+            transform,
             readback,
             outstanding,
         }

@@ -33,6 +33,8 @@ pub struct Transfer {
     pub cache_control: bool,
     /// The destination is read back before the completion record is written (spec 3.10).
     pub readback: bool,
+    /// The engine computes over its data, as for a CRC, a DIF or a delta.
+    pub transforms: bool,
 }
 
 impl Transfer {

@@ -38,6 +38,7 @@ fn copy(bytes: u64, destination: u64) -> Transfer {
         writes: [stream((1 << 30) + destination, bytes, 0), None],
         cache_control: false,
         readback: false,
+        transforms: false,
     }
 }
 
@@ -170,6 +171,24 @@ fn an_engine_takes_the_next_descriptor_after_issue_or_data() {
     }
 }
 
+/// Data that an engine computes over comes later, and so does the next descriptor.
+#[test]
+fn a_transform_holds_the_engine() {
+    let platform = platform().with("engine_transform", 100.0).unwrap();
+    let p = &platform.recorded_parameters();
+    let issue = |transforms: bool| {
+        let transfer = Transfer {
+            transforms,
+            ..copy(64, 0)
+        };
+        let service = platform.service(REQUESTER, &transfer);
+        EnginePipe::default().issue(Time::ZERO, Time::ZERO, Duration::ZERO, &service, p)
+    };
+    let (plain, longer) = (issue(false), issue(true));
+    assert_eq!(longer.next_start, plain.next_start + p.engine_transform());
+    assert_eq!(longer.data_done, plain.data_done + p.engine_transform());
+}
+
 #[test]
 fn a_slot_is_free_exactly_at_the_end_of_the_first_descriptor() {
     let platform = platform();
@@ -227,6 +246,7 @@ fn partial_lines_delay_writes_unless_cache_control_is_set() {
     let cached = Transfer {
         cache_control: true,
         readback: false,
+        transforms: false,
         ..copy(1024, 8)
     };
     assert!(pipelined(&platform, &cached) < p.partial_line);
