@@ -129,7 +129,7 @@ fn text(path: &Path) -> anyhow::Result<String> {
     dray_output::read_text(path, MAX_BYTES).map_err(|error| {
         Usage::error(
             format!("cannot read {}: {error}", path.display()),
-            "dray bench --benchmark_out=FILE writes one",
+            "dray bench --benchmark_out=FILE or dray attest --out FILE writes one",
         )
     })
 }

@@ -1,8 +1,9 @@
 //! How errors are printed: what was wrong, why, and what to type next.
 
+use std::borrow::Cow;
 use std::error::Error;
-use std::fmt;
 use std::process::ExitCode;
+use std::{fmt, io};
 
 use clap::error::ErrorKind;
 
@@ -44,7 +45,7 @@ const HARDWARE_HINT: &str =
 
 /// Prints the error to stderr; the exit code that it has.
 pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
-    eprintln!("error: {}", with_causes(error.as_ref()));
+    eprintln!("error: {}", shortened(&with_causes(error.as_ref())));
     let figures = error.downcast_ref::<FiguresError>();
     let usage = error.downcast_ref::<Usage>();
     let config = match figures {
@@ -104,7 +105,36 @@ pub(crate) fn misparsed(error: &clap::Error) -> ExitCode {
         eprintln!("\nhint: --stats-file FILE writes them as JSON");
         return ExitCode::from(2);
     }
-    error.exit()
+    // Help that nobody can read is no success.
+    match error.print() {
+        Err(failed) if failed.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("error: standard output: {failed}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+    }
+}
+
+/// Most characters of a message: what a file or an argument says in it may be of any length.
+const LONGEST: usize = 2000;
+
+/// A message without its middle, if it is long.
+fn shortened(text: &str) -> Cow<'_, str> {
+    let mut ends = text.char_indices().map(|(at, _)| at);
+    let count = text.chars().count();
+    if count <= LONGEST {
+        return text.into();
+    }
+    let half = LONGEST / 2;
+    let first = ends.nth(half).unwrap_or_default();
+    let last = ends.nth(count - 2 * half - 1).unwrap_or_default();
+    let left_out = count - 2 * half;
+    format!(
+        "{} [{left_out} characters] {}",
+        &text[..first],
+        &text[last..]
+    )
+    .into()
 }
 
 /// The error of a mover of hardware, if this is one.
@@ -126,4 +156,25 @@ pub(crate) fn with_causes(error: &dyn Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_keeps_its_beginning_and_its_end() {
+        for count in [0, 1, LONGEST] {
+            let text = "ü".repeat(count);
+            assert_eq!(shortened(&text), text);
+        }
+        for count in [LONGEST + 1, LONGEST + 2, 100_000] {
+            let text = format!("a{}z", "ü".repeat(count - 2));
+            let short = shortened(&text);
+            let said = format!(" [{} characters] ", count - LONGEST);
+            assert!(short.starts_with('a') && short.ends_with('z'), "{count}");
+            assert!(short.contains(&said), "{count}");
+            assert_eq!(short.chars().count(), LONGEST + said.len());
+        }
+    }
 }

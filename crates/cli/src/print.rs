@@ -39,7 +39,8 @@ pub(crate) fn all(out: &mut impl Write, text: &str) -> io::Result<()> {
 pub(crate) fn raw(out: &mut impl Write, text: &str) -> io::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
+        // It is where all results go.
+        result => result.map_err(|e| io::Error::new(e.kind(), format!("standard output: {e}"))),
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::ValueEnum;
+use dray_experiment::parse_bytes;
 use dray_vhost::forward::{Mode, Report, Switch};
 
 use crate::print::{self, TextOrJson};
@@ -50,6 +51,11 @@ const IDLE_STEPS: u32 = 64;
 /// is for the moment at which an old and a new map of a port are there.
 const ADDRESS_SPACE: u64 = 64 << 40;
 
+fn threshold(text: &str) -> Result<u32, String> {
+    let bytes = parse_bytes(text).map_err(|error| error.to_string())?;
+    u32::try_from(bytes).map_err(|_| format!("{bytes} bytes are more than any packet has"))
+}
+
 /// Arguments of `dray vhost`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -73,7 +79,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "[txd0@wq0.0,rxd0@wq0.1]")]
     dmas: Option<Dmas>,
     /// Copies below this are made by the core, in bytes.
-    #[arg(long, value_name = "BYTES", default_value_t = dray_vhost::queue::DEFAULT_COPY_THRESHOLD)]
+    #[arg(long, value_name = "SIZE", value_parser = threshold,
+          default_value_t = dray_vhost::queue::DEFAULT_COPY_THRESHOLD)]
     copy_threshold: u32,
     /// Sleep when there is nothing to do, until a guest notifies; without it the core polls.
     #[arg(long)]

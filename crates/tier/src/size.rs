@@ -7,6 +7,9 @@ use thiserror::Error;
 
 use crate::sys::cgroup::Cgroup;
 
+/// Bytes of the smallest page.
+const PAGE: u64 = 4096;
+
 /// A tier as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
@@ -32,6 +35,14 @@ pub enum SizeError {
     /// A tier without memory.
     #[error("a tier of 0 bytes holds nothing")]
     Empty,
+    /// A tier without a page.
+    #[error(
+        "a tier of {bytes} bytes has no page of {PAGE}: is {bytes}%, {bytes}M or {bytes}G meant?"
+    )]
+    NoPage {
+        /// Bytes asked for.
+        bytes: u64,
+    },
     /// More than there is.
     #[error("a tier of {asked} bytes is larger than this machine's memory of {memory} bytes")]
     TooLarge {
@@ -66,7 +77,7 @@ impl FromStr for Size {
             return match size.map(str::parse) {
                 None => Ok(Size::Node(node)),
                 Some(Ok(Size::Bytes(bytes))) => Ok(Size::NodeBytes(node, bytes)),
-                Some(Err(SizeError::Empty)) => Err(SizeError::Empty),
+                Some(Err(error @ (SizeError::Empty | SizeError::NoPage { .. }))) => Err(error),
                 Some(_) => Err(syntax()),
             };
         }
@@ -89,6 +100,7 @@ impl FromStr for Size {
         let number: u64 = digits.parse().map_err(|_| syntax())?;
         match number.checked_mul(1 << shift) {
             Some(0) => Err(SizeError::Empty),
+            Some(bytes) if bytes < PAGE => Err(SizeError::NoPage { bytes }),
             Some(bytes) => Ok(Size::Bytes(bytes)),
             None => Err(syntax()),
         }
@@ -193,6 +205,9 @@ mod tests {
     #[test]
     fn sizes_and_nodes_are_parsed() {
         let read = |text: &str| text.parse::<Size>();
+        for (text, bytes) in [("25", 25), ("node:0:4095", 4095)] {
+            assert_eq!(read(text), Err(SizeError::NoPage { bytes }), "{text}");
+        }
         assert_eq!(read("4G"), Ok(Size::Bytes(4 << 30)));
         assert_eq!(read("64m"), Ok(Size::Bytes(64 << 20)));
         assert_eq!(read("25%"), Ok(Size::Percent(25)));

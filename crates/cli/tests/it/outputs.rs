@@ -4,6 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::{self, JoinHandle};
 
 use crate::common::{directory, dray, output};
@@ -158,4 +159,28 @@ fn a_tree_is_written_whole_or_not_at_all() {
     let left = fs::read_dir(dir.path().join("empty")).unwrap().count();
     assert_eq!(left, 0);
     output(dir.path(), "config new-tree empty");
+}
+
+/// Help that nobody can read is no success either.
+#[test]
+fn a_full_standard_output_is_named() {
+    for arguments in [
+        &["--help"][..],
+        &["man", "--help"],
+        &["--version"],
+        &["fabric", "show", "local"],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_dray"))
+            .args(arguments)
+            .stdout(full)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(
+            said.starts_with("error: standard output: No space left on device"),
+            "{arguments:?}: {said}"
+        );
+    }
 }

@@ -269,6 +269,9 @@ fn listen(path: &Path) -> Result<UnixListener, VhostError> {
         source,
     };
     let listener = match UnixListener::bind(path) {
+        Err(e) if e.kind() == io::ErrorKind::AddrInUse && !is_socket(path) => {
+            Err(io::Error::other("it is there, and is no socket"))
+        }
         Err(e) if e.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
             std::fs::remove_file(path).map_err(error)?;
             UnixListener::bind(path)
@@ -294,10 +297,13 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((metadata.dev(), metadata.ino()))
 }
 
+fn is_socket(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket())
+}
+
+/// Whether nobody listens at a socket.
 fn is_stale(path: &Path) -> bool {
-    let socket = std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket());
-    let refused = connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused);
-    socket && refused
+    connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 #[cfg(test)]
