@@ -202,11 +202,8 @@ impl<M: SharedMemory> Dispatcher<M> {
         let (mut overflows, mut refused) = (false, false);
         for index in &self.live {
             let source = &mut self.sources[*index];
-            loop {
-                let origin = self.hold.then(|| source.reader.next_origin());
-                let Some(words) = source.reader.next() else {
-                    break;
-                };
+            while let Some(words) = source.reader.next() {
+                let origin = self.hold.then(|| source.reader.last_origin());
                 found = true;
                 let descriptor: Descriptor = transmute!(words);
                 let answer = self.function.submit(source.portal, &descriptor);
@@ -248,11 +245,8 @@ impl<M: SharedMemory> Dispatcher<M> {
         let (mut found, mut refused) = (false, false);
         for index in &self.live {
             let source = &mut self.sources[*index];
-            loop {
-                let origin = self.hold.then(|| source.reader.next_origin_ahead());
-                let Some(words) = source.reader.next_ahead() else {
-                    break;
-                };
+            while let Some(words) = source.reader.next_ahead() {
+                let origin = self.hold.then(|| source.reader.last_origin());
                 found = true;
                 let descriptor: Descriptor = transmute!(words);
                 let answer = self.function.submit(source.portal, &descriptor);

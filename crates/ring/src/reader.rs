@@ -19,6 +19,8 @@ pub struct Reader {
     taken: u64,
     /// Where its writer has been waited for long enough.
     late: Option<u64>,
+    /// Position of the descriptor that was read last.
+    last: u64,
 }
 
 impl Reader {
@@ -31,6 +33,7 @@ impl Reader {
             read: 0,
             taken: 0,
             late: None,
+            last: 0,
         }
     }
 
@@ -64,6 +67,7 @@ impl Reader {
             return None;
         }
         let words = self.words(self.read);
+        self.last = self.read;
         self.step();
         Some(words)
     }
@@ -74,15 +78,10 @@ impl Reader {
         looked.store(self.read & COUNT, Ordering::Release);
     }
 
-    /// Where in a program the descriptor was submitted that [`next`](Reader::next) would give.
-    pub fn next_origin(&self) -> Option<Origin> {
-        self.ring.origin(self.read).load(self.read)
-    }
-
-    /// The same of [`next_ahead`](Reader::next_ahead).
-    pub fn next_origin_ahead(&self) -> Option<Origin> {
-        let position = self.first_ahead()?;
-        self.ring.origin(position).load(position)
+    /// Where in a program the descriptor was submitted that was read last. It was written before the descriptor, and
+    /// stays until the entry is given back.
+    pub fn last_origin(&self) -> Option<Origin> {
+        self.ring.origin(self.last).load(self.last)
     }
 
     /// Whether [`next_ahead`](Reader::next_ahead) would give something.
@@ -98,6 +97,7 @@ impl Reader {
         let index = self.index(position);
         self.ahead[index] = true;
         self.read_ahead += 1;
+        self.last = position;
         Some(self.words(position))
     }
 
