@@ -5,7 +5,7 @@
 mod code;
 mod symbols;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use symbols::Symbols;
 
 /// Callers that are kept of a place, with the place itself.
 const FRAMES: usize = 16;
-/// Places that are kept in a session; of later ones only the instruction is known.
+/// Places that are kept in a session; of later ones nothing is known.
 const PLACES: usize = 1 << 16;
 
 /// A function on the way to a place in a program.
@@ -85,24 +85,25 @@ pub(crate) struct Sites {
     symbols: Symbols,
     /// Threads by the numbers that they have in the session's namespace of processes.
     threads: HashMap<(Pid, u32), u32>,
+    /// Addresses that no code was at: a program says what it will, and its mappings are not read for each again.
+    nowhere: HashSet<(Pid, u64)>,
 }
+
+/// Threads, and addresses without code, that are kept: what programs say is bounded.
+const KEPT: usize = 1 << 14;
 
 impl Sites {
     /// The place where a descriptor was submitted. `stack` is what stands at its stack pointer, as far as it was read.
     pub(crate) fn enter(&mut self, pid: Pid, origin: &Origin, stack: &[u8]) -> Option<PlaceId> {
-        if self
-            .codes
-            .get(&pid)
-            .is_none_or(|code| !code.has(origin.site))
-            && let Some(code) = Code::of(pid, &mut self.symbols)
-        {
-            self.codes.insert(pid, Arc::new(code));
-        }
+        self.read_code(pid, origin.site);
         let code = self.codes.get(&pid);
         let addresses = match code {
             Some(code) if !stack.is_empty() => code.unwind(origin, stack, FRAMES),
             _ => vec![origin.site],
         };
+        if self.threads.len() == KEPT {
+            self.threads.clear();
+        }
         let thread = self.threads.entry((pid, origin.thread));
         let place = Place {
             pid,
@@ -121,10 +122,25 @@ impl Sites {
         Some(id)
     }
 
-    /// A process has ended, or executes another program.
+    /// Reads the mappings of a process, if there is a place in it that is not in those that were read.
+    fn read_code(&mut self, pid: Pid, site: u64) {
+        let known = |code: &Arc<Code>| code.has(site);
+        if self.codes.get(&pid).is_some_and(known) || self.nowhere.contains(&(pid, site)) {
+            return;
+        }
+        if let Some(code) = Code::of(pid, &mut self.symbols) {
+            if !code.has(site) && self.nowhere.len() < KEPT {
+                self.nowhere.insert((pid, site));
+            }
+            self.codes.insert(pid, Arc::new(code));
+        }
+    }
+
+    /// A process has ended, executes another program, or has given up its portal.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.codes.remove(&pid);
         self.threads.retain(|(of, _), _| *of != pid);
+        self.nowhere.retain(|(of, _)| *of != pid);
         // What has its number later is another one.
         self.numbers.retain(|place, _| place.pid != pid);
     }
@@ -134,20 +150,21 @@ impl Sites {
         let (place, code) = self.places.get(id.0 as usize)?;
         let mut frames = Vec::new();
         for (index, address) in place.addresses.iter().enumerate() {
-            let found = code.as_ref().and_then(|code| code.find(*address));
-            let Some((module, offset)) = found else {
+            // A call is before the address that it returns to, which may be another mapping's.
+            let back = u64::from(index > 0);
+            let asked = address.wrapping_sub(back);
+            let found = code.as_ref().and_then(|code| code.find(asked));
+            let Some((module, asked)) = found else {
                 frames.push(Frame {
                     address: *address,
                     ..Frame::default()
                 });
                 continue;
             };
-            // A call is before the address that it returns to.
-            let asked = offset - u64::from(index > 0);
             let frame = Frame {
                 address: *address,
                 module: Some(module.name.clone()),
-                offset: Some(offset),
+                offset: Some(asked.saturating_add(back)),
                 ..Frame::default()
             };
             self.symbols.name(module, asked, &frame, &mut frames);
@@ -161,15 +178,22 @@ impl Sites {
 
 /// The number that a thread of a process has here, by the one that it has itself; that one where it is not found.
 fn outside(pid: Pid, own: u32) -> u32 {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
-    let mut threads = tasks.flatten().flatten().filter_map(|task| {
-        let thread: u32 = task.file_name().to_str()?.parse().ok()?;
+    let is_it = |thread: &u32| {
         // From the outermost namespace that can be seen to its own (proc_pid_status(5)).
-        let numbers = field(thread, "NSpid:")?;
-        let last: u32 = numbers.split_whitespace().last()?.parse().ok()?;
-        (last == own).then_some(thread)
-    });
-    threads.next().unwrap_or(own)
+        let numbers = field(*thread, "NSpid:");
+        let last = numbers
+            .as_deref()
+            .and_then(|all| all.split_whitespace().last());
+        last.and_then(|last| last.parse().ok()) == Some(own)
+    };
+    // The same number, where both have one namespace.
+    if fs::exists(format!("/proc/{pid}/task/{own}")).is_ok_and(|there| there) && is_it(&own) {
+        return own;
+    }
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+    let threads = tasks.flatten().flatten();
+    let mut threads = threads.filter_map(|task| task.file_name().to_str()?.parse().ok());
+    threads.find(is_it).unwrap_or(own)
 }
 
 #[cfg(test)]

@@ -257,10 +257,9 @@ impl<K: Copy + Eq + Hash> Books<K> {
         for flight in open {
             self.given_up(&flight);
         }
-        if device.is_none() {
-            self.reporter.sites.forget(pid);
-            self.budget.forget(pid);
-        }
+        // It may go on as another program, or another one with its number.
+        self.reporter.sites.forget(pid);
+        self.budget.forget(pid);
     }
 
     /// Whether its process has ended, or executes another program.

@@ -10,6 +10,7 @@ use dray_realtime::Origin;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Unwinder};
 use object::read::{Object, ObjectSection, ObjectSegment, ReadCache};
+use object::{SegmentFlags, elf};
 
 use super::symbols::{FileId, Symbols};
 use crate::processes::Pid;
@@ -17,12 +18,15 @@ use crate::processes::Pid;
 /// Bytes of unwind tables that are read of a file; larger ones are left out.
 const TABLES: u64 = 64 << 20;
 
+/// Bytes of the smallest page.
+const PAGE: u64 = 4096;
+
 /// A file with code.
 pub(super) struct Module {
     pub(super) id: FileId,
     pub(super) name: String,
     pub(super) file: File,
-    /// Where it says that parts of it are mapped: offset and size in the file, address.
+    /// Where it says that parts of it are mapped to be executed: offset and size in the file, address.
     segments: Vec<(u64, u64, u64)>,
     eh_frame: Option<Section>,
     eh_frame_hdr: Option<Section>,
@@ -43,7 +47,10 @@ impl Module {
     pub(super) fn read(file: File, id: FileId, name: &str) -> Option<Module> {
         let cache = ReadCache::new(file.try_clone().ok()?);
         let object = object::File::parse(&cache).ok()?;
-        let segments = object.segments().map(|segment| {
+        let code = object.segments().filter(|segment| {
+            matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & elf::PF_X != 0)
+        });
+        let segments = code.map(|segment| {
             let (offset, size) = segment.file_range();
             (offset, size, segment.address())
         });
@@ -65,12 +72,15 @@ impl Module {
         })
     }
 
-    /// The address that the file gives to what is at this offset in it.
+    /// The address that the file gives to what is at this offset in it. A mapping begins at the page in which a segment
+    /// does, and what is before it there may be another segment's.
     fn address(&self, offset: u64) -> Option<u64> {
         let mut segments = self.segments.iter();
-        let (start, _, address) =
-            segments.find(|(start, size, _)| offset.wrapping_sub(*start) < *size)?;
-        address.checked_add(offset - start)
+        let (start, _, address) = segments.find(|(start, size, _)| {
+            let page = start & !(PAGE - 1);
+            offset >= page && offset < start.saturating_add(*size)
+        })?;
+        Some(address.wrapping_add(offset.wrapping_sub(*start)))
     }
 }
 
@@ -107,9 +117,9 @@ impl Code {
             unwinder: UnwinderX86_64::new(),
             cache: Mutex::new(CacheX86_64::new()),
         };
-        for (range, offset, name) in text.lines().filter_map(executable) {
+        for (range, offset, inode, name) in text.lines().filter_map(executable) {
             let inside = format!("/proc/{pid}/root{name}");
-            let module = is_opened(name).then(|| symbols.module(Path::new(&inside), name));
+            let module = is_opened(name).then(|| symbols.module(Path::new(&inside), inode, name));
             let mapping = Mapping {
                 range,
                 offset,
@@ -200,21 +210,46 @@ fn is_opened(name: &str) -> bool {
     name.starts_with('/') && (!is_served || name.starts_with("/dev/shm/"))
 }
 
-/// A line of `/proc/PID/maps`, if the mapping is executable: addresses, offset in the file, name.
-fn executable(line: &str) -> Option<(Range<u64>, u64, &str)> {
+/// A line of `/proc/PID/maps`, if the mapping is executable: addresses, offset in the file, inode, name.
+fn executable(line: &str) -> Option<(Range<u64>, u64, u64, &str)> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
     let executable = words.next()?.as_bytes().get(2) == Some(&b'x');
     let offset = number(words.next()?)?;
-    let name = words.nth(2).unwrap_or("").trim_start();
+    let inode = words.nth(1)?.parse().ok()?;
+    let name = words.next().unwrap_or("").trim_start();
     let name = name.strip_suffix(" (deleted)").unwrap_or(name);
-    executable.then_some((number(start)?..number(end)?, offset, name))
+    executable.then_some((number(start)?..number(end)?, offset, inode, name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As lld lays files out: code begins within a page that the segment before it ends in.
+    #[test]
+    fn a_mapping_begins_before_its_segment_in_the_same_page() {
+        let module = Module {
+            id: (0, 0),
+            name: String::new(),
+            file: File::open("/dev/null").expect("it is there"),
+            segments: vec![(0x2230, 0x1000, 0x3230), (0x3230, 0x10, 0x5230)],
+            eh_frame: None,
+            eh_frame_hdr: None,
+        };
+        let addresses =
+            [0x1fff, 0x2000, 0x2230, 0x322f, 0x3230, 0x3240].map(|at| module.address(at));
+        let expected = [
+            None,
+            Some(0x3000),
+            Some(0x3230),
+            Some(0x422f),
+            Some(0x5230),
+            None,
+        ];
+        assert_eq!(addresses, expected);
+    }
 
     #[test]
     fn files_that_the_session_serves_are_not_opened() {
@@ -235,11 +270,11 @@ mod tests {
         let line = "7f10-7f20 r-xp 00001000 fe:00 12        /usr/lib/a b.so (deleted)";
         assert_eq!(
             executable(line),
-            Some((0x7f10..0x7f20, 0x1000, "/usr/lib/a b.so"))
+            Some((0x7f10..0x7f20, 0x1000, 12, "/usr/lib/a b.so"))
         );
         assert_eq!(executable("7f10-7f20 rw-p 00001000 fe:00 12 /x"), None);
         let line = "7f10-7f20 r-xp 00000000 00:00 0 ";
-        assert_eq!(executable(line), Some((0x7f10..0x7f20, 0, "")));
+        assert_eq!(executable(line), Some((0x7f10..0x7f20, 0, 0, "")));
         for line in ["", "7f10", "7f10-7f20", "x-y r-xp 0 0 0 "] {
             assert_eq!(executable(line), None);
         }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const FILES: usize = 256;
 /// A file, by device and inode.
 pub(super) type FileId = (u64, u64);
 
-/// The files of programs: kept open, so that one that is deleted or replaced is still what was mapped.
+/// The files of programs: kept open, so that one that is deleted or replaced later is still what was mapped.
 #[derive(Default)]
 pub(crate) struct Symbols {
     modules: HashMap<FileId, Arc<Module>>,
@@ -36,11 +36,16 @@ impl fmt::Debug for Symbols {
 }
 
 impl Symbols {
-    /// The file that a process has mapped under this name.
-    pub(super) fn module(&mut self, path: &Path, name: &str) -> Option<Arc<Module>> {
-        let file = File::open(path).ok()?;
+    /// The file with this inode that a process has mapped under this name. Another one may have the name by now, even one
+    /// that would have to be waited for.
+    pub(super) fn module(&mut self, path: &Path, inode: u64, name: &str) -> Option<Arc<Module>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+            .open(path)
+            .ok()?;
         let metadata = file.metadata().ok()?;
-        if !metadata.is_file() {
+        if !metadata.is_file() || metadata.ino() != inode {
             return None;
         }
         let id = (metadata.dev(), metadata.ino());

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Bytes of the stack from the innermost function on; all of them are this thread's.
-const STACK: usize = 512;
+const STACK: usize = 2048;
 
 #[inline(never)]
 fn outer(stack: &mut Vec<u8>) -> Origin {
@@ -91,4 +91,42 @@ fn what_is_no_code_has_an_address_alone() {
         assert_eq!(site.frames.len(), 1);
         assert_eq!(site.frames[0].to_string(), "0x10");
     }
+}
+
+/// A program may replace its file by one that nobody writes to.
+#[test]
+fn a_file_that_is_not_the_mapped_one_is_not_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let pipe = directory.path().join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0)
+        .expect("a pipe");
+    let program = std::env::current_exe().expect("this program");
+    let inode = |path: &std::path::Path| {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata(path).expect("it is there").ino()
+    };
+    let mut symbols = Symbols::default();
+    let own = inode(&program);
+    assert!(symbols.module(&pipe, inode(&pipe), "pipe").is_none());
+    assert!(symbols.module(&program, own + 1, "program").is_none());
+    assert!(symbols.module(&program, own, "program").is_some());
+}
+
+#[test]
+fn addresses_without_code_are_looked_for_once() {
+    let mut sites = Sites::default();
+    let origin = Origin {
+        site: 1,
+        ..Origin::default()
+    };
+    let pid = std::process::id();
+    for _ in 0..2 {
+        let place = sites.enter(pid, &origin, &[]).expect("a place");
+        let site = sites.resolve(place).expect("it was entered");
+        assert_eq!(site.frames[0].module, None);
+        assert_eq!(sites.nowhere.len(), 1);
+    }
+    sites.forget(pid);
+    assert!(sites.nowhere.is_empty() && sites.threads.is_empty());
 }
