@@ -105,8 +105,16 @@ impl Endpoint {
         self.connection.is_some()
     }
 
+    /// Whether its messages wait until another thread has unmapped former memory: no descriptor says when.
+    pub(crate) fn is_unmapping(&self) -> bool {
+        self.backend.memory().is_unmapping()
+    }
+
     /// What to wait for if nothing is to be done: a connection, or messages.
     pub fn wait_on(&self) -> Option<BorrowedFd<'_>> {
+        if self.is_unmapping() {
+            return None;
+        }
         match (&self.connection, &self.listener) {
             (Some(connection), _) => Some(connection.as_fd()),
             (None, listener) => listener.as_ref().map(AsFd::as_fd),
@@ -149,7 +157,7 @@ impl Endpoint {
         let start = Instant::now();
         for at in 0..MESSAGES {
             // A front end waits until its former memory is unmapped.
-            if self.backend.memory().is_unmapping() || (at > 0 && start.elapsed() >= self.turn) {
+            if self.is_unmapping() || (at > 0 && start.elapsed() >= self.turn) {
                 return;
             }
             let Some(connection) = &mut self.connection else {

@@ -24,6 +24,8 @@ use learn::Table;
 pub use turns::Turns;
 use turns::Watch;
 
+/// Longest sleep while a port waits for its former memory to be unmapped.
+const UNMAPPING: Duration = Duration::from_millis(1);
 /// Packets moved at a time.
 pub const BURST: usize = 32;
 /// Bytes of a burst, about: what has been copied in is copied out again, and the first cache should
@@ -242,6 +244,12 @@ impl Switch {
                 .iter()
                 .map(|d| PollFd::from_borrowed_fd(*d, PollFlags::IN))
                 .collect();
+            let unmaps =
+                |port: &Port| matches!(port, Port::Vhost(port) if port.endpoint.is_unmapping());
+            let at_most = match self.ports.iter().any(unmaps) {
+                true => at_most.min(UNMAPPING),
+                false => at_most,
+            };
             let timeout = Timespec {
                 tv_sec: at_most.as_secs() as i64,
                 tv_nsec: at_most.subsec_nanos().into(),

@@ -11,6 +11,9 @@ use crate::memory;
 use crate::net::{self, Header, MAX_PACKET_BYTES, Packet, Pool};
 use crate::ring::{Ahead, Buffer, Direction, Segment};
 
+/// Calls in a row that may leave the first buffer with the driver, for its pages were not all touched.
+const MOST_IN_VAIN: u32 = 64;
+
 impl Queue {
     /// Copies up to `max` packets of the guest, appends them to `out`, and gives their buffers back.
     /// Returns how many they are. 0 while packets of the asynchronous calls are in flight.
@@ -169,6 +172,7 @@ impl Queue {
             running: Some(Running { ring, .. }),
             burst,
             header_bytes,
+            in_vain,
             ..
         } = self
         else {
@@ -185,7 +189,9 @@ impl Queue {
             bytes > longest || touch.all(burst.segments_of(buffer), bytes)
         };
         let left = burst.buffers.iter().map(touched).position(|all| !all);
-        if let Some(first) = left {
+        // Where the clock alone takes the time, or a driver gives pages back, a buffer is taken all the same.
+        *in_vain = if left == Some(0) { *in_vain + 1 } else { 0 };
+        if let Some(first) = left.filter(|_| *in_vain < MOST_IN_VAIN) {
             ring.unfetch(burst, burst.buffers.len() - first);
             burst.spent = true;
         }

@@ -74,6 +74,8 @@ pub struct Queue {
     copy_threshold: u32,
     burst: Burst,
     used: Vec<Used>,
+    /// Calls in a row that had no time for the pages of the first buffer.
+    in_vain: u32,
     /// Bytes of the last buffer from the guest.
     usual_bytes: usize,
     seen_faults: u64,
@@ -110,6 +112,7 @@ impl Queue {
             copy_threshold: DEFAULT_COPY_THRESHOLD,
             burst: Burst::new(direction),
             used: Vec::with_capacity(MAX_BURST),
+            in_vain: 0,
             usual_bytes: 0,
             seen_faults: memory::faults(),
             log: None,

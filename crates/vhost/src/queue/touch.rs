@@ -2,7 +2,7 @@
 //!
 //! The kernel makes such a page at its first access, some 0.6 us each, and a driver may put each segment of a burst in one.
 //! So the pages of a burst with many segments are touched first, for a limited time. What is left waits for the next call,
-//! in which those that were touched cost nothing.
+//! in which those that were touched cost next to nothing.
 
 use std::time::{Duration, Instant};
 
