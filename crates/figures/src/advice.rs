@@ -95,7 +95,8 @@ fn moving(
 ) -> Result<Vec<Parameter>, FiguresError> {
     let list = model.platform.list();
     let counts = |metric: Metric| {
-        matches!(metric, Metric::Period | Metric::BusyShare) || metric.is_break_even()
+        let named = matches!(metric, Metric::Period | Metric::Latency | Metric::BusyShare);
+        named || metric.is_break_even()
     };
     let effects = effects(model, w, chosen)?;
     let mut positions: Vec<usize> = effects

@@ -1,7 +1,8 @@
 //! 90 % intervals of modelled values, and how many published values they contain.
 //!
-//! Each parameter is as likely anywhere in its range, independent of all others. The logarithm of a
-//! result is taken as linear in each of them, so that the variances add.
+//! A parameter is independent of all others, and half of its chance lies evenly on each side of its value. The
+//! logarithm of a result is taken as linear in it on each side, and what moves the result up and what moves it down
+//! are added in quadrature, each by itself: an approximation where ranges are lopsided, whose worth the counts show.
 
 use dray_experiment::{Point, ReferenceTable};
 use dray_platform::PlatformFile;

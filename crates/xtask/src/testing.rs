@@ -105,10 +105,13 @@ fn run_all(
                 return Ok(());
             };
             let name = program.executable.display().to_string();
-            let (succeeded, mut said) = run_one(&program).with_context(|| name.clone())?;
+            let ended = run_one(&program);
             let mut out = lock(&out);
             writeln!(out, "     Running {name}")?;
-            io::copy(&mut said, &mut **out)?;
+            let succeeded = match ended {
+                Ok((succeeded, mut said)) => io::copy(&mut said, &mut **out).map(|_| succeeded)?,
+                Err(error) => writeln!(out, "{error:#}").map(|()| false)?,
+            };
             out.flush()?;
             if !succeeded {
                 lock(&failed).push(name);
@@ -181,12 +184,16 @@ mod tests {
             program("bad", "echo one; echo two >&2; exit 3"),
             program("good", "pwd; echo $CARGO_MANIFEST_DIR"),
             program("killed", "kill -9 $$"),
+            Program {
+                executable: directory.path().join("missing"),
+                directory: directory.path().to_owned(),
+            },
         ];
         let mut said = Vec::new();
         let mut failed = run_all(programs.into(), &mut said).unwrap();
         failed.sort_unstable();
         let path = |name: &str| directory.path().join(name).display().to_string();
-        assert_eq!(failed, [path("bad"), path("killed")]);
+        assert_eq!(failed, [path("bad"), path("killed"), path("missing")]);
         let said = String::from_utf8(said).unwrap();
         let here = std::fs::canonicalize(directory.path()).unwrap();
         for expected in [

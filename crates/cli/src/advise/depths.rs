@@ -55,7 +55,7 @@ impl Depths<'_> {
         for line in [
             first.head(),
             "core busy: share of the core's own time for the work that it is busy when it sleeps in UMWAIT meanwhile; a core that polls is busy all the time.".to_owned(),
-            "90 % interval: each parameter of the model is as likely anywhere in its range. --depth N names them; --batch, --placement, --config change the case.".to_owned(),
+            "90 % interval: each parameter of the model may be anywhere in its range. --depth N names them; --batch, --placement, --config change the case.".to_owned(),
             first.coverage(),
         ] {
             writeln!(text, "{line}").expect("memory takes every write");
