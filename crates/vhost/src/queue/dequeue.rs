@@ -189,12 +189,18 @@ impl Queue {
             bytes > longest || touch.all(burst.segments_of(buffer), bytes)
         };
         let left = burst.buffers.iter().map(touched).position(|all| !all);
-        // Where the clock alone takes the time, or a driver gives pages back, a buffer is taken all the same.
-        *in_vain = if left == Some(0) { *in_vain + 1 } else { 0 };
-        if let Some(first) = left.filter(|_| *in_vain < MOST_IN_VAIN) {
-            ring.unfetch(burst, burst.buffers.len() - first);
-            burst.spent = true;
+        let Some(first) = left else {
+            *in_vain = 0;
+            return;
+        };
+        *in_vain = if first == 0 { *in_vain + 1 } else { 0 };
+        if *in_vain > MOST_IN_VAIN {
+            // Where the clock alone takes the time, or a driver gives pages back, a burst is taken all the same, once.
+            *in_vain = 0;
+            return;
         }
+        ring.unfetch(burst, burst.buffers.len() - first);
+        burst.spent = true;
     }
 }
 
