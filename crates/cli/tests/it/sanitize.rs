@@ -34,21 +34,7 @@ fn findings_are_written_as_their_schema_says() {
     let mut documents = Vec::new();
     for case in ["copy-of-copy", "size-zero", "overrun"] {
         let file = directory.path().join(case).with_extension("json");
-        let option = file.to_str().expect("text");
-        let output = Command::new(assert_cmd::cargo::cargo_bin!("dray"))
-            .args([
-                "run",
-                "--profile",
-                "1e1w-d",
-                "--sanitize",
-                "--sanitize-file",
-                option,
-            ])
-            .arg("--")
-            .args([&program, Path::new(case), Path::new("wrong")])
-            .output()
-            .expect("it runs");
-        assert!(output.status.success(), "{output:?}");
+        reported(&[], &program, case, &file);
         documents.push(("run-sanitize", file));
     }
     let text = std::fs::read_to_string(&documents[1].1).expect("it is written");
@@ -77,6 +63,7 @@ fn reported(options: &[&str], program: &Path, case: &str, file: &Path) -> (Strin
         .args([program, Path::new(case), Path::new("wrong")])
         .output()
         .expect("it runs");
+    assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8(output.stderr).expect("text");
     let written = std::fs::read_to_string(file).expect("it is written");
     (said, written)
