@@ -264,7 +264,7 @@ fn once(
     }
     let mut came = true;
     match program.watched {
-        Some(record) => came = wait::record(scene.area(), record, wait::RECORD),
+        Some(record) => came = wait::record(scene.area(), record),
         None => board.settle(target)?,
     }
     let seen: Vec<String> = program.looks.iter().map(|look| scene.look(look)).collect();

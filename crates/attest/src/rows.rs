@@ -126,7 +126,7 @@ impl QueueDoor<'_> {
         // beside it is not mapped, or not at an address that this process uses.
         unsafe { self.target.submit(&case.submission(), &listed) }?;
         if matches!(case.reported, Reported::Record(_) | Reported::Status(_)) {
-            wait::record(self.ground.area(), RECORD, wait::RECORD);
+            wait::record(self.ground.area(), RECORD);
         }
         self.board.settle(self.target)?;
         self.ground.gather(&mut memory);

@@ -9,15 +9,14 @@ use crate::AttestError;
 use crate::ground::Area;
 use crate::target::{PATIENCE, Target};
 
-/// How long a record is waited for that must come. A queue is emptied before the next case in any event.
-pub(crate) const RECORD: Duration = Duration::from_millis(200);
-/// How long nothing is waited for, where the queue takes no drain.
+/// How long a NOOP's record is followed by a wait, where the queue takes no drain: what it was given before has been
+/// started by then, and may still run.
 const GRACE: Duration = Duration::from_millis(2);
 
-/// Until the status at `address` is not 0. False if it still is.
-pub(crate) fn record(area: &Area, address: u64, at_most: Duration) -> bool {
+/// Until the status at `address` is not 0. False if it still is after [`PATIENCE`].
+pub(crate) fn record(area: &Area, address: u64) -> bool {
     let status = area.byte(address);
-    let until = Instant::now() + at_most;
+    let until = Instant::now() + PATIENCE;
     let mut looks = 0_u32;
     while status.load(Ordering::Acquire) == 0 {
         looks += 1;
@@ -54,9 +53,10 @@ impl Board {
         self.submit(target, Descriptor::noop(), "NOOP")
     }
 
-    /// Until all that was submitted has ended.
+    /// Until all that was submitted has ended; without drains, until it has been started and [`GRACE`] is over.
     pub(crate) fn settle(&self, target: &mut Target) -> Result<(), AttestError> {
         if !target.takes(Opcode::Drain) {
+            self.try_noop(target)?;
             std::thread::sleep(GRACE);
             return Ok(());
         }
@@ -76,7 +76,7 @@ impl Board {
             .with_flags(Flags::REQUEST_COMPLETION_RECORD);
         // SAFETY: it names its record alone, in this area.
         unsafe { target.submit(&descriptor, &[]) }?;
-        match record(&self.area, record_at, PATIENCE) {
+        match record(&self.area, record_at) {
             true => Ok(()),
             false => Err(AttestError::Dead {
                 queue: target.name().to_owned(),

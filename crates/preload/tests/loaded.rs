@@ -1,8 +1,14 @@
 //! Programs that have the shared object loaded and no portal: nothing of them changes.
 
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+/// A child that another test starts holds the file open for writing until it executes its program, and an open file
+/// that is written to cannot be executed: ETXTBSY.
+static STARTS: Mutex<()> = Mutex::new(());
 
 fn run(program: &str, argument: &str) -> (Option<i32>, String, String) {
+    let _one = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().expect("a directory");
     let library = dray_preload::write_to(directory.path()).expect("this platform has it");
     let output = Command::new(program)
@@ -34,6 +40,7 @@ fn an_existing_library_file_is_not_overwritten() {
 
 #[test]
 fn the_library_can_be_executed_to_start_a_program() {
+    let _one = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = tempfile::tempdir().expect("a directory");
     let library = dray_preload::write_to(directory.path()).expect("this platform has it");
     let run = |arguments: &[&str]| {
