@@ -7,6 +7,7 @@ mod mode;
 mod report;
 mod turns;
 
+use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,10 @@ pub struct Switch {
     packets: Vec<Packet>,
     /// By port: what a mode has decided to send there.
     outgoing: Vec<Vec<Packet>>,
+    /// By port: what there was no time to send yet, with its pair, in order.
+    behind: Vec<VecDeque<(usize, Vec<Packet>)>>,
+    /// By port: those that are behind with its packets. Nothing is received from it until they are not.
+    waits_for: Vec<Vec<usize>>,
     steps: u32,
     packets_switched: u64,
     watch: Watch,
@@ -70,6 +75,8 @@ impl Switch {
     pub fn new(ports: Vec<Port>, channels: Channels, mode: Mode) -> Switch {
         Switch {
             outgoing: ports.iter().map(|_| Vec::new()).collect(),
+            behind: ports.iter().map(|_| VecDeque::new()).collect(),
+            waits_for: ports.iter().map(|_| Vec::new()).collect(),
             watch: Watch::new(ports.len()),
             next_pair: vec![0; ports.len()],
             turn: TURN,
@@ -125,13 +132,26 @@ impl Switch {
     }
 
     fn turn(&mut self, at: usize) -> bool {
+        if let Some((pair, mut packets)) = self.behind[at].pop_front() {
+            self.send(at, pair, &mut packets);
+            if !packets.is_empty() {
+                self.behind[at].push_front((pair, packets));
+            }
+        }
+        let Switch {
+            behind, waits_for, ..
+        } = self;
+        waits_for[at].retain(|to| !behind[*to].is_empty());
+        if !waits_for[at].is_empty() {
+            return true;
+        }
         let (mut busy, pairs) = (false, self.ports[at].pairs());
         let (start, mut own) = (Instant::now(), Duration::ZERO);
         for _ in 0..pairs {
             let pair = self.next_pair[at];
             self.next_pair[at] = (pair + 1) % pairs;
             busy |= self.step_queue(at, pair, &mut own);
-            if pairs > 1 && start.elapsed() >= self.turn {
+            if !self.waits_for[at].is_empty() || pairs > 1 && start.elapsed() >= self.turn {
                 break;
             }
         }
@@ -166,17 +186,31 @@ impl Switch {
             if self.outgoing[to].is_empty() {
                 continue;
             }
-            let start = Instant::now();
-            let port = &mut self.ports[to];
-            let pair = pair % port.pairs();
-            let pool = match self.mode {
-                Mode::TxOnly => &mut self.generator.pool,
-                _ => &mut self.pool,
-            };
-            port.send(pair, &mut self.channels, pool, &mut self.outgoing[to]);
-            self.watch.end(to, start.elapsed());
+            let mut packets = std::mem::take(&mut self.outgoing[to]);
+            if self.behind[to].is_empty() {
+                self.send(to, pair, &mut packets);
+            }
+            if packets.is_empty() {
+                self.outgoing[to] = packets;
+                continue;
+            }
+            self.behind[to].push_back((pair, packets));
+            self.waits_for[at].push(to);
         }
         true
+    }
+
+    /// Sends packets to a port, as many as there is time for.
+    fn send(&mut self, to: usize, pair: usize, packets: &mut Vec<Packet>) {
+        let start = Instant::now();
+        let port = &mut self.ports[to];
+        let pair = pair % port.pairs();
+        let pool = match self.mode {
+            Mode::TxOnly => &mut self.generator.pool,
+            _ => &mut self.pool,
+        };
+        port.send(pair, &mut self.channels, pool, packets, self.turn);
+        self.watch.end(to, start.elapsed());
     }
 
     /// Decides where the packets go that came in at a port.

@@ -10,7 +10,7 @@ mod rarp;
 
 pub(crate) use header::LEGACY_HEADER_BYTES;
 pub use header::{HEADER_BYTES, Header};
-pub use offload::{Adapted, adapt};
+pub use offload::Adapter;
 pub(crate) use offload::{is_taken, is_valid};
 pub use packet::{MAX_PACKET_BYTES, Metadata, Packet};
 pub use pool::Pool;

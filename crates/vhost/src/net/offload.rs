@@ -7,20 +7,11 @@ use crate::protocol::features as f;
 
 /// Packets that a long segment is cut into at most: 64 KiB in parts of 128 bytes.
 const MAX_SEGMENTS: usize = 512;
+/// Bytes of packets that are made at a time, about.
+const MAX_MADE: usize = 16 << 10;
 const TCP_FIN: u8 = 0x01;
 const TCP_PSH: u8 = 0x08;
 const TCP_CWR: u8 = 0x80;
-
-/// What became of a packet.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Adapted {
-    /// It can be given to the receiver, perhaps changed.
-    As,
-    /// It has been cut into segments, which were appended to the list.
-    Segments,
-    /// Its header is nonsense.
-    Bad,
-}
 
 /// Whether a sender's header is one that it may write, with these features in force.
 pub(crate) fn is_valid(header: &Header, len: usize, features: u64) -> bool {
@@ -59,23 +50,63 @@ pub(crate) fn is_taken(header: &Header, features: u64) -> bool {
     features & needed == needed
 }
 
-/// Makes a packet such that a receiver with these features takes it: cuts a long segment, completes
-/// a checksum. `segments` takes what it is cut into; the packet itself is then spent.
-pub fn adapt(
-    packet: &mut Packet,
-    features: u64,
-    pool: &mut Pool,
-    segments: &mut Vec<Packet>,
-) -> Adapted {
+/// Makes packets such that a receiver takes them, a few at a time: one packet can make 512.
+#[derive(Debug, Default)]
+pub struct Adapter {
+    /// Packets that the first one of the list has been cut into.
+    made: usize,
+}
+
+impl Adapter {
+    /// Moves packets from the front of a list to `out`, such that a receiver with these features takes them: cuts
+    /// long segments, completes checksums. Ends when `out` has `most` packets or about 16 KiB; a packet that is
+    /// not all cut then is still the first of the list, and the next call has to get it. Returns how many packets
+    /// were dropped, for their headers are nonsense.
+    pub fn some(
+        &mut self,
+        packets: &mut Vec<Packet>,
+        (features, most): (u64, usize),
+        pool: &mut Pool,
+        out: &mut Vec<Packet>,
+    ) -> u64 {
+        let (mut taken, mut bytes, mut bad) = (0, 0, 0);
+        while taken < packets.len() && out.len() < most && bytes < MAX_MADE {
+            let packet = &mut packets[taken];
+            let before = out.len();
+            let adapted = match self.made > 0 || is_cut(packet, features) {
+                true => cut(packet, self.made, most - before, pool, out),
+                false if complete(packet, features) => {
+                    out.push(std::mem::take(packet));
+                    Cut::All
+                }
+                false => Cut::Bad,
+            };
+            bytes += out[before..].iter().map(Packet::len).sum::<usize>();
+            match adapted {
+                Cut::Part => self.made += out.len() - before,
+                Cut::All | Cut::Bad => {
+                    bad += u64::from(adapted == Cut::Bad);
+                    self.made = 0;
+                    taken += 1;
+                }
+            }
+        }
+        packets.drain(..taken).for_each(|packet| pool.put(packet));
+        bad
+    }
+}
+
+/// Whether a packet is to be cut. A segment that needs no cut is a packet like others.
+fn is_cut(packet: &mut Packet, features: u64) -> bool {
     if is_taken(&packet.header, features) {
-        return Adapted::As;
+        return false;
     }
     let kind = packet.header.gso_type & !GSO_ECN;
     if kind == GSO_NONE || !is_long(packet) {
         packet.header.gso_type = GSO_NONE;
-        return complete(packet, features);
+        return false;
     }
-    cut(packet, pool, segments)
+    true
 }
 
 fn is_long(packet: &Packet) -> bool {
@@ -83,16 +114,16 @@ fn is_long(packet: &Packet) -> bool {
     data.is_none_or(|data| data > usize::from(packet.header.gso_size))
 }
 
-/// Completes the checksum; the sender has stored the pseudo header's sum in its place.
-fn complete(packet: &mut Packet, features: u64) -> Adapted {
+/// Completes the checksum; the sender has stored the pseudo header's sum in its place. False: its place is none.
+fn complete(packet: &mut Packet, features: u64) -> bool {
     let header = packet.header;
     if header.flags & NEEDS_CSUM == 0 || features & f::GUEST_CSUM != 0 {
-        return Adapted::As;
+        return true;
     }
     let start = usize::from(header.csum_start);
     let at = start + usize::from(header.csum_offset);
     if at + 2 > packet.len() {
-        return Adapted::Bad;
+        return false;
     }
     let sum = checksum::finish(checksum::sum(&packet.bytes()[start..]));
     // A UDP checksum of 0 would say that there is none (RFC 768).
@@ -102,25 +133,41 @@ fn complete(packet: &mut Packet, features: u64) -> Adapted {
     packet.header.flags &= !(NEEDS_CSUM | DATA_VALID);
     packet.header.csum_start = 0;
     packet.header.csum_offset = 0;
-    Adapted::As
+    true
 }
 
-/// Cuts a TCP segment into packets of `gso_size` bytes of data, with whole checksums.
-fn cut(packet: &Packet, pool: &mut Pool, segments: &mut Vec<Packet>) -> Adapted {
+/// What became of a packet.
+#[derive(Debug, PartialEq, Eq)]
+enum Cut {
+    All,
+    Part,
+    Bad,
+}
+
+/// Cuts a TCP segment into packets of `gso_size` bytes of data, with whole checksums: `most` of them from number
+/// `from` on, and about [`MAX_MADE`] bytes.
+fn cut(
+    packet: &Packet,
+    from: usize,
+    most: usize,
+    pool: &mut Pool,
+    segments: &mut Vec<Packet>,
+) -> Cut {
     let bytes = packet.bytes();
     let Some(tcp) = parse::tcp(bytes) else {
-        return Adapted::Bad;
+        return Cut::Bad;
     };
     if tcp.ip.v6 != (packet.header.gso_type & !GSO_ECN == GSO_TCPV6) {
-        return Adapted::Bad;
+        return Cut::Bad;
     }
     let size = usize::from(packet.header.gso_size);
     let data = &bytes[tcp.data..];
     let last = data.len().div_ceil(size) - 1;
     if last >= MAX_SEGMENTS {
-        return Adapted::Bad;
+        return Cut::Bad;
     }
-    for (i, part) in data.chunks(size).enumerate() {
+    let most = most.min(MAX_MADE.div_ceil(tcp.data + size));
+    for (i, part) in data.chunks(size).enumerate().skip(from).take(most) {
         let len = tcp.data + part.len();
         let mut segment = pool.take(len);
         segment.header = Header::default();
@@ -131,7 +178,10 @@ fn cut(packet: &Packet, pool: &mut Pool, segments: &mut Vec<Packet>) -> Adapted 
         set_tcp(frame, &tcp, (i * size) as u32, (i == 0, i == last));
         segments.push(segment);
     }
-    Adapted::Segments
+    match from + most > last {
+        true => Cut::All,
+        false => Cut::Part,
+    }
 }
 
 fn set_ip(frame: &mut [u8], tcp: &Tcp, index: u16) {
@@ -229,19 +279,33 @@ mod tests {
         header && checksum::fold(pseudo + checksum::sum(&bytes[at..])) == 0xffff
     }
 
+    /// What a packet becomes, at most so many at a time; how many calls; how many were dropped.
+    fn adapted(packet: Packet, features: u64, most: usize) -> (Vec<Packet>, usize, u64) {
+        let (mut adapter, mut pool) = (Adapter::default(), Pool::new(0));
+        let (mut list, mut all, mut calls, mut bad) = (vec![packet], Vec::new(), 0, 0);
+        while !list.is_empty() {
+            let mut out = Vec::new();
+            bad += adapter.some(&mut list, (features, most), &mut pool, &mut out);
+            assert!(out.len() <= most && (bad > 0 || !out.is_empty()));
+            all.append(&mut out);
+            calls += 1;
+        }
+        (all, calls, bad)
+    }
+
     #[test]
     fn a_long_segment_is_split_with_correct_headers() {
-        for v6 in [false, true] {
-            let mut packet = frame(v6, 2500);
-            let (mut pool, mut out) = (Pool::new(0), Vec::new());
-            let cut = adapt(&mut packet, f::GUEST_CSUM, &mut pool, &mut out);
-            assert_eq!(cut, Adapted::Segments);
-            let tcp = parse::tcp(packet.bytes()).expect("TCP");
+        for (v6, most, calls) in [(false, 16, 1), (true, 16, 1), (false, 2, 2), (true, 1, 3)] {
+            let packet = frame(v6, 2500);
+            let whole = packet.bytes().to_vec();
+            let (out, called, _) = adapted(packet, f::GUEST_CSUM, most);
+            assert_eq!(called, calls);
+            let tcp = parse::tcp(&whole).expect("TCP");
             let data: Vec<u8> = out
                 .iter()
                 .flat_map(|p| p.bytes()[tcp.data..].to_vec())
                 .collect();
-            assert_eq!(data, packet.bytes()[tcp.data..]);
+            assert_eq!(data, whole[tcp.data..]);
             assert_eq!(out.len(), 3);
             assert!(out.iter().all(is_right), "v6 {v6}");
             let at = tcp.ip.transport;
@@ -253,22 +317,43 @@ mod tests {
     }
 
     #[test]
+    fn packets_of_a_list_are_adapted_in_order_and_16_kib_at_a_time() {
+        let (mut adapter, mut pool) = (Adapter::default(), Pool::new(0));
+        let plain = |byte| Packet::from_bytes(&[byte; 60]);
+        let mut list = vec![plain(1), frame(false, 40_000), plain(2)];
+        let mut all = Vec::new();
+        for left in [2, 2, 0] {
+            let mut out = Vec::new();
+            assert_eq!(adapter.some(&mut list, (0, 64), &mut pool, &mut out), 0);
+            assert_eq!(list.len(), left);
+            assert!(out.iter().map(Packet::len).sum::<usize>() <= MAX_MADE + 1054);
+            all.append(&mut out);
+        }
+        assert_eq!(all.len(), 42);
+        assert_eq!([all[0].bytes()[0], all[41].bytes()[0]], [1, 2]);
+        for (part, packet) in (0..).zip(&all[1..41]) {
+            let sequence = [38, 39, 40, 41].map(|at| packet.bytes()[at]);
+            let expected = 0xffff_ff00_u32.wrapping_add(1000 * part);
+            assert_eq!(u32::from_be_bytes(sequence), expected);
+        }
+    }
+
+    #[test]
     fn a_checksum_is_completed_only_without_guest_csum() {
-        let mut packet = frame(false, 100);
-        packet.header.gso_type = GSO_NONE;
-        let before = packet.bytes().to_vec();
-        let (mut pool, mut out) = (Pool::new(0), Vec::new());
-        assert_eq!(
-            adapt(&mut packet, f::GUEST_CSUM, &mut pool, &mut out),
-            Adapted::As
-        );
-        assert_eq!(packet.bytes(), before);
-        assert_eq!(adapt(&mut packet, 0, &mut pool, &mut out), Adapted::As);
-        assert_eq!(packet.header.flags, 0);
+        let plain = || {
+            let mut packet = frame(false, 100);
+            packet.header.gso_type = GSO_NONE;
+            packet
+        };
+        let (same, ..) = adapted(plain(), f::GUEST_CSUM, 16);
+        assert_eq!(same[0].bytes(), plain().bytes());
+        assert_eq!(same[0].header, plain().header);
+        let (out, ..) = adapted(plain(), 0, 16);
+        assert_eq!(out[0].header.flags, 0);
         // The IP checksum of this frame is 0, the transport's must be right.
         let at = 34;
-        let pseudo = checksum::sum(&packet.bytes()[26..34]) + 6 + 120;
-        let all = pseudo + checksum::sum(&packet.bytes()[at..]);
+        let pseudo = checksum::sum(&out[0].bytes()[26..34]) + 6 + 120;
+        let all = pseudo + checksum::sum(&out[0].bytes()[at..]);
         assert_eq!(checksum::fold(all), 0xffff);
     }
 
@@ -276,18 +361,17 @@ mod tests {
     fn a_gso_size_of_one_byte_is_refused() {
         let mut packet = frame(false, 2500);
         packet.header.gso_size = 1;
-        let (mut pool, mut out) = (Pool::new(0), Vec::new());
-        assert_eq!(adapt(&mut packet, 0, &mut pool, &mut out), Adapted::Bad);
-        assert!(out.is_empty());
+        let (out, _, bad) = adapted(packet, 0, 16);
+        assert_eq!((out.len(), bad), (0, 1));
     }
 
     #[test]
     fn a_segment_is_cut_into_512_packets_at_most() {
-        for (data, expected) in [(512, Adapted::Segments), (513, Adapted::Bad)] {
+        for (data, expected) in [(512, (512, 0)), (513, (0, 1))] {
             let mut packet = frame(false, 100 * data);
             packet.header.gso_size = 100;
-            let (mut pool, mut out) = (Pool::new(0), Vec::new());
-            assert_eq!(adapt(&mut packet, 0, &mut pool, &mut out), expected);
+            let (out, _, bad) = adapted(packet, 0, 16);
+            assert_eq!((out.len(), bad), expected);
         }
     }
 

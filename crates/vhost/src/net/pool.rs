@@ -1,6 +1,6 @@
 //! Packets for reuse.
 
-use super::{Header, Packet};
+use super::{Header, MAX_PACKET_BYTES, Packet};
 
 /// Room of a packet of usual size, in bytes. With the line before it, it takes an odd number of lines:
 /// buffers that lie next to each other do not share cache sets.
@@ -9,6 +9,9 @@ const SMALL_BYTES: usize = 2048;
 const MAX_SMALL: usize = 4096;
 /// Long packets that are kept.
 const MAX_LARGE: usize = 64;
+/// Long packets to begin with: two bursts of one each. The kernel makes the pages of a new one at its first use,
+/// 33 for 128 KiB, while other ports wait.
+const FIRST_LARGE: usize = 2;
 
 /// Packets for reuse, the one used last first: its buffer is in the cache.
 #[derive(Debug, Default)]
@@ -18,13 +21,19 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// With `count` packets of usual size to begin with.
+    /// With `count` packets of usual size and [`FIRST_LARGE`] of the longest to begin with.
     pub fn new(count: usize) -> Pool {
+        let touched = || {
+            let mut packet = Packet::with_capacity(MAX_PACKET_BYTES);
+            packet.set_len(MAX_PACKET_BYTES);
+            packet.bytes_mut().fill(0);
+            packet
+        };
         Pool {
             small: (0..count)
                 .map(|_| Packet::with_capacity(SMALL_BYTES))
                 .collect(),
-            large: Vec::new(),
+            large: (0..FIRST_LARGE).map(|_| touched()).collect(),
         }
     }
 

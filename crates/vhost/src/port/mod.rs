@@ -5,7 +5,7 @@ mod vhost;
 mod xdp;
 
 use std::os::fd::BorrowedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use tap::Tap;
 pub use vhost::{VhostPort, VhostSetup};
@@ -16,6 +16,9 @@ use crate::copy::Channel;
 use crate::net::{Packet, Pool};
 use crate::notify;
 use crate::queue::Queue;
+
+/// Packets that are given to an interface of the kernel at a time.
+const AT_ONCE: usize = 4;
 
 /// One port of a switch.
 #[derive(Debug)]
@@ -53,19 +56,20 @@ impl Port {
         }
     }
 
-    /// Sends packets out on a pair. All of them are taken: what cannot be sent is dropped and
-    /// counted.
+    /// Sends packets out on a pair, from the front of a list: what cannot be sent is dropped and counted. After `turn` it
+    /// begins with no further ones: the next call has to get the rest of this list. Some are taken in any event.
     pub fn send(
         &mut self,
         pair: usize,
         channels: &mut [Channel],
         pool: &mut Pool,
         packets: &mut Vec<Packet>,
+        turn: Duration,
     ) {
         match self {
-            Port::Vhost(port) => port.send(pair, channels, pool, packets),
-            Port::Tap(tap) => tap.send(pool, packets),
-            Port::Xdp(xdp) => xdp.send(pool, packets),
+            Port::Vhost(port) => port.send(pair, channels, pool, packets, turn),
+            Port::Tap(tap) => tap.send(pool, packets, turn),
+            Port::Xdp(xdp) => xdp.send(pool, packets, turn),
         }
     }
 

@@ -2,15 +2,17 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 
+use super::AT_ONCE;
 use crate::VhostError;
-use crate::net::{Adapted, HEADER_BYTES, Header, Packet, Pool, adapt};
+use crate::net::{Adapter, HEADER_BYTES, Header, Packet, Pool};
 use crate::protocol::features as f;
 use crate::queue::{DropCause, Queue};
 
-/// Longest packet with its Ethernet header.
+/// Longest packet with its Ethernet header; after so many bytes no further one is taken.
 const MAX_BYTES: usize = 65550;
 /// Packets up to this length need no second copy.
 const SMALL_BYTES: usize = 2048;
@@ -24,7 +26,8 @@ pub struct Tap {
     long: Vec<u8>,
     /// What it counts: to the interface, from it.
     queues: [Queue; 2],
-    segments: Vec<Packet>,
+    adapter: Adapter,
+    adapted: Vec<Packet>,
 }
 
 impl Tap {
@@ -64,7 +67,8 @@ impl Tap {
             device,
             long: vec![0; MAX_BYTES],
             queues: [Queue::new(0), Queue::new(1)],
-            segments: Vec::new(),
+            adapter: Adapter::default(),
+            adapted: Vec::new(),
         })
     }
 
@@ -77,8 +81,8 @@ impl Tap {
     }
 
     pub(super) fn receive(&mut self, pool: &mut Pool, out: &mut Vec<Packet>, max: usize) -> usize {
-        let before = out.len();
-        for _ in 0..max {
+        let (before, mut bytes) = (out.len(), 0);
+        while out.len() - before < max && bytes < MAX_BYTES {
             let mut header = [0; HEADER_BYTES];
             let mut packet = pool.take(SMALL_BYTES);
             let read = rustix::io::readv(
@@ -89,11 +93,12 @@ impl Tap {
                     IoSliceMut::new(&mut self.long),
                 ],
             );
-            let Ok(bytes @ HEADER_BYTES..) = read else {
+            let Ok(count @ HEADER_BYTES..) = read else {
                 pool.put(packet);
                 break;
             };
-            let len = bytes - HEADER_BYTES;
+            let len = count - HEADER_BYTES;
+            bytes += len;
             if len > SMALL_BYTES {
                 let mut long = pool.take(len);
                 long.bytes_mut()[..SMALL_BYTES].copy_from_slice(packet.bytes());
@@ -110,27 +115,25 @@ impl Tap {
         out.len() - before
     }
 
-    pub(super) fn send(&mut self, pool: &mut Pool, packets: &mut Vec<Packet>) {
+    pub(super) fn send(&mut self, pool: &mut Pool, packets: &mut Vec<Packet>, turn: Duration) {
         let taken = f::GUEST_CSUM | f::GUEST_TSO4 | f::GUEST_TSO6 | f::GUEST_ECN;
-        for mut packet in packets.drain(..) {
-            match adapt(&mut packet, taken, pool, &mut self.segments) {
-                Adapted::As => self.segments.push(packet),
-                Adapted::Segments => pool.put(packet),
-                Adapted::Bad => {
-                    self.queues[0].stats_mut().count_drops(DropCause::Header, 1);
-                    pool.put(packet);
-                }
-            }
-            for packet in self.segments.drain(..) {
+        let start = Instant::now();
+        while !packets.is_empty() {
+            let bad = (self.adapter).some(packets, (taken, AT_ONCE), pool, &mut self.adapted);
+            let stats = self.queues[0].stats_mut();
+            stats.count_drops(DropCause::Header, bad);
+            for packet in self.adapted.drain(..) {
                 let header = packet.header.to_bytes();
                 let parts = [IoSlice::new(&header), IoSlice::new(packet.bytes())];
-                let stats = self.queues[0].stats_mut();
                 match rustix::io::writev(&self.device, &parts) {
                     Ok(_) => stats.count_packet(packet.len()),
                     Err(rustix::io::Errno::AGAIN) => stats.count_drops(DropCause::NoBuffer, 1),
                     Err(_) => stats.count_drops(DropCause::Disabled, 1),
                 }
                 pool.put(packet);
+            }
+            if start.elapsed() >= turn {
+                return;
             }
         }
     }

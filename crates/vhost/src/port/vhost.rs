@@ -1,12 +1,12 @@
 //! A port with a guest behind it.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::VhostError;
 use crate::backend::{Endpoint, Role};
 use crate::copy::Channel;
-use crate::net::{Adapted, Packet, Pool, adapt};
+use crate::net::{Adapter, Packet, Pool};
 use crate::protocol::Options;
 use crate::queue::{DropCause, Queue};
 use crate::ring::Direction;
@@ -15,9 +15,8 @@ use crate::ring::Direction;
 /// other ports wait. Linux' buffers of 19 descriptors need two.
 const MAX_SPENT: u32 = 2;
 
-/// Packets that long segments of one burst are cut into, after which further ones are dropped: 128 KiB
-/// in parts of 536 bytes.
-const MAX_CUT: usize = 256;
+/// Packets that are adapted to the guest and then given to it, at a time.
+const AT_ONCE: usize = 8;
 
 /// How a port is set up.
 #[derive(Debug, Clone)]
@@ -56,7 +55,7 @@ pub struct VhostPort {
     /// Socket and device.
     pub endpoint: Endpoint,
     asynchronous: [bool; 2],
-    segments: Vec<Packet>,
+    adapter: Adapter,
     adapted: Vec<Packet>,
     done: Vec<Packet>,
 }
@@ -86,7 +85,7 @@ impl VhostPort {
         Ok(VhostPort {
             endpoint,
             asynchronous: [!setup.to_guest.is_empty(), !setup.from_guest.is_empty()],
-            segments: Vec::new(),
+            adapter: Adapter::default(),
             adapted: Vec::new(),
             done: Vec::new(),
         })
@@ -123,39 +122,30 @@ impl VhostPort {
         channels: &mut [Channel],
         pool: &mut Pool,
         packets: &mut Vec<Packet>,
+        turn: Duration,
     ) {
         let pair = self.live_pair(pair);
         let queue = self.endpoint.backend.to_guest(pair);
         if !queue.is_live() {
+            self.adapter = Adapter::default();
             queue
                 .stats_mut()
                 .count_drops(DropCause::Disabled, packets.len() as u64);
             return packets.drain(..).for_each(|p| pool.put(p));
         }
-        if packets.iter().any(|p| p.header.has_offload()) {
-            adapt_all(queue, pool, packets, &mut self.adapted, &mut self.segments);
+        let asynchronous = self.asynchronous[0];
+        if !packets.iter().any(|p| p.header.has_offload()) {
+            return give(queue, asynchronous, channels, pool, packets);
         }
-        let start = ticks();
-        let (mut sent, mut spent) = (0, 0);
+        let (start, features) = (Instant::now(), queue.features());
         while !packets.is_empty() {
-            let count = match self.asynchronous[0] {
-                true => queue.enqueue_submit(channels, packets),
-                false => {
-                    let count = queue.enqueue(packets);
-                    packets.drain(..count).for_each(|p| pool.put(p));
-                    count
-                }
-            };
-            sent += count;
-            let enough = queue.is_spent();
-            spent += u32::from(enough);
-            if (count == 0 && !enough) || spent == MAX_SPENT {
-                let dropped = packets.len() as u64;
-                queue.stats_mut().count_drops(DropCause::NoBuffer, dropped);
-                packets.drain(..).for_each(|p| pool.put(p));
+            let bad = (self.adapter).some(packets, (features, AT_ONCE), pool, &mut self.adapted);
+            queue.stats_mut().count_drops(DropCause::Header, bad);
+            give(queue, asynchronous, channels, pool, &mut self.adapted);
+            if start.elapsed() >= turn {
+                break;
             }
         }
-        count_poll(queue, start, sent);
     }
 
     /// The pair that takes what is meant for one: another one if the guest has not enabled it, always
@@ -204,35 +194,35 @@ impl VhostPort {
     }
 }
 
-/// Cuts and completes what the receiver does not take.
-fn adapt_all(
+/// Gives all of these packets to the guest, or drops them.
+fn give(
     queue: &mut Queue,
+    asynchronous: bool,
+    channels: &mut [Channel],
     pool: &mut Pool,
     packets: &mut Vec<Packet>,
-    adapted: &mut Vec<Packet>,
-    segments: &mut Vec<Packet>,
 ) {
-    let (features, mut cut) = (queue.features(), 0);
-    for mut packet in packets.drain(..) {
-        if cut >= MAX_CUT && packet.header.has_offload() {
-            queue.stats_mut().count_drops(DropCause::NoBuffer, 1);
-            pool.put(packet);
-            continue;
-        }
-        match adapt(&mut packet, features, pool, segments) {
-            Adapted::As => adapted.push(packet),
-            Adapted::Segments => {
-                cut += segments.len();
-                adapted.append(segments);
-                pool.put(packet);
+    let start = ticks();
+    let (mut sent, mut spent) = (0, 0);
+    while !packets.is_empty() {
+        let count = match asynchronous {
+            true => queue.enqueue_submit(channels, packets),
+            false => {
+                let count = queue.enqueue(packets);
+                packets.drain(..count).for_each(|p| pool.put(p));
+                count
             }
-            Adapted::Bad => {
-                queue.stats_mut().count_drops(DropCause::Header, 1);
-                pool.put(packet);
-            }
+        };
+        sent += count;
+        let enough = queue.is_spent();
+        spent += u32::from(enough);
+        if (count == 0 && !enough) || spent == MAX_SPENT {
+            let dropped = packets.len() as u64;
+            queue.stats_mut().count_drops(DropCause::NoBuffer, dropped);
+            packets.drain(..).for_each(|p| pool.put(p));
         }
     }
-    packets.append(adapted);
+    count_poll(queue, start, sent);
 }
 
 fn count_poll(queue: &mut Queue, start: u64, count: usize) {

@@ -9,9 +9,11 @@ mod ring;
 mod socket;
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
+use super::AT_ONCE;
 use crate::VhostError;
-use crate::net::{Adapted, Packet, Pool, adapt};
+use crate::net::{Adapter, Packet, Pool};
 use crate::queue::{DropCause, Queue};
 use program::Program;
 use socket::Socket;
@@ -24,7 +26,8 @@ pub struct Xdp {
     socket: Socket,
     /// What it counts: to the interface, from it.
     queues: [Queue; 2],
-    segments: Vec<Packet>,
+    adapter: Adapter,
+    adapted: Vec<Packet>,
 }
 
 impl Xdp {
@@ -46,7 +49,8 @@ impl Xdp {
             _program: program,
             socket,
             queues: [Queue::new(0), Queue::new(1)],
-            segments: Vec::new(),
+            adapter: Adapter::default(),
+            adapted: Vec::new(),
         })
     }
 
@@ -70,24 +74,22 @@ impl Xdp {
         out.len() - before
     }
 
-    pub(super) fn send(&mut self, pool: &mut Pool, packets: &mut Vec<Packet>) {
+    pub(super) fn send(&mut self, pool: &mut Pool, packets: &mut Vec<Packet>, turn: Duration) {
         let stats = self.queues[0].stats_mut();
-        for mut packet in packets.drain(..) {
+        let start = Instant::now();
+        while !packets.is_empty() {
             // The interface takes neither partial checksums nor long segments.
-            match adapt(&mut packet, 0, pool, &mut self.segments) {
-                Adapted::As => self.segments.push(packet),
-                Adapted::Segments => pool.put(packet),
-                Adapted::Bad => {
-                    stats.count_drops(DropCause::Header, 1);
-                    pool.put(packet);
-                }
-            }
-            for packet in self.segments.drain(..) {
+            let bad = (self.adapter).some(packets, (0, AT_ONCE), pool, &mut self.adapted);
+            stats.count_drops(DropCause::Header, bad);
+            for packet in self.adapted.drain(..) {
                 match self.socket.send(packet.bytes()) {
                     Ok(()) => stats.count_packet(packet.len()),
                     Err(cause) => stats.count_drops(cause, 1),
                 }
                 pool.put(packet);
+            }
+            if start.elapsed() >= turn {
+                break;
             }
         }
         self.socket.flush();

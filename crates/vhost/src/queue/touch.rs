@@ -27,7 +27,7 @@ pub(super) struct Touch {
 impl Touch {
     /// Nothing has been touched.
     pub(super) fn new() -> Touch {
-        Touch::within(Duration::from_micros(15))
+        Touch::within(Duration::from_micros(10))
     }
 
     fn within(budget: Duration) -> Touch {

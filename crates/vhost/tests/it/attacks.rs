@@ -9,7 +9,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::driver::Kind;
 use crate::guest::{BASE, Guest, SIZE, Setup};
-use crate::limits::table_of;
+use crate::limits::{long_segment, table_of};
 
 const WRITE: u16 = 2;
 /// Where buffers lie that only attacks use.
@@ -24,7 +24,7 @@ const UNTOUCHED: u64 = BASE + (12 << 20);
 type Entries = Vec<(u64, u32)>;
 
 /// Name, queue, entries of each of its buffers.
-fn attacks() -> [(&'static str, usize, Entries); 10] {
+fn attacks() -> [(&'static str, usize, Entries); 11] {
     let from = |start: u64, count: u64, step: u64, len: u32| -> Entries {
         (0..count).map(|i| (start + step * i, len)).collect()
     };
@@ -36,6 +36,7 @@ fn attacks() -> [(&'static str, usize, Entries); 10] {
         ("from guest, 256 entries of a byte", 1, each(256, 1, 1)),
         ("from guest, 256 pages", 1, each(256, 4096, 256)),
         ("from guest, 131070 bytes", 1, each(2, 65_536, 65_535)),
+        ("from guest, 262140 bytes", 1, each(4, 65_536, 65_535)),
         ("to guest, empty entries", 0, vec![(0xdead_0000, 0); 1000]),
         ("to guest, 256 entries of a byte", 0, each(256, 1, 1)),
         ("to guest, 256 pages", 0, each(256, 4096, 256)),
@@ -44,17 +45,22 @@ fn attacks() -> [(&'static str, usize, Entries); 10] {
     ]
 }
 
-/// The longest turn of an attacker's port, in nanoseconds.
-fn attack(dir: &Path, kind: Kind, queue: usize, entries: &Entries) -> u64 {
-    let setup = |size| Setup::new(kind, size).with(f::INDIRECT_DESC | f::MRG_RXBUF);
-    let mut guests = [1024, 256].map(|size| Guest::new(setup(size), Vec::new()));
+/// Two guests, each behind a port of one switch.
+fn switch_of(dir: &Path, guests: &mut [Guest; 2]) -> Switch {
     let ports = guests.iter_mut().enumerate().map(|(at, guest)| {
         let port = VhostPort::open(&dir.join(at.to_string()), &VhostSetup::default(), &mut []);
         let mut port = port.expect("a port");
         std::mem::swap(&mut port.endpoint.backend, &mut guest.backend);
         Port::Vhost(Box::new(port))
     });
-    let mut switch = Switch::new(ports.collect(), Vec::new(), Mode::Io);
+    Switch::new(ports.collect(), Vec::new(), Mode::Io)
+}
+
+/// The longest turn of an attacker's port, in nanoseconds.
+fn attack(dir: &Path, kind: Kind, queue: usize, entries: &Entries) -> u64 {
+    let setup = |size| Setup::new(kind, size).with(f::INDIRECT_DESC | f::MRG_RXBUF);
+    let mut guests = [1024, 256].map(|size| Guest::new(setup(size), Vec::new()));
+    let mut switch = switch_of(dir, &mut guests);
     let [attacker, neighbour] = &mut guests;
     // Headers without offloads: the packets are taken.
     attacker.memory.write(AREA, &vec![0; 2 << 20]);
@@ -92,6 +98,59 @@ fn a_neighbour_is_served_beside_every_attack() {
             let longest = (0..RUNS).map(run).min().expect("a run");
             assert!(longest > 0, "{name}: not measured");
             println!("{name}, {kind:?}: {:.1} us", longest as f64 / 1e3);
+        }
+    }
+}
+
+/// The longest turn of either port where one sends segments of `bytes` that the other wants in packets of `part`.
+fn cut_attack(dir: &Path, kind: Kind, (bytes, part): (usize, u16)) -> u64 {
+    let sends = Setup::new(kind, 1024).with(f::INDIRECT_DESC | f::CSUM | f::HOST_TSO4);
+    let takes = Setup::new(kind, 1024).with(f::MRG_RXBUF);
+    let mut guests = [sends, takes].map(|setup| Guest::new(setup, Vec::new()));
+    let mut switch = switch_of(dir, &mut guests);
+    let [attacker, neighbour] = &mut guests;
+    neighbour.fills = false;
+    let long = long_segment(bytes, part);
+    let mut packet = long.header.to_bytes().to_vec();
+    packet.extend(long.bytes());
+    attacker.memory.write(AREA, &packet);
+    let (half, rest) = (packet.len() as u32 / 2, packet.len() as u32 % 2);
+    let entries = [(AREA, half), (AREA + u64::from(half), half + rest)];
+    for _ in 0..3 {
+        let entry = table_of(attacker, &entries, 0);
+        attacker.rings[1].add_raw(&attacker.memory, &[entry]);
+    }
+    let expected = 3 * (packet.len() - 12 - 54).div_ceil(part.into());
+    let mut received = 0;
+    for _ in 0..expected {
+        while neighbour.provide(&[2048], false) {}
+        switch.step(&mut Vec::new());
+        received += std::iter::from_fn(|| neighbour.received()).count();
+    }
+    assert_eq!(received, expected, "none is lost");
+    let turns = switch.turns().iter().map(|turns| turns.longest_turn_ns);
+    turns.max().expect("a port")
+}
+
+/// Printed for people, as above.
+#[test]
+fn a_neighbour_gets_the_parts_of_the_longest_segments() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for segment in [
+        (131_000, 1448),
+        (131_000, 536),
+        (131_000, 257),
+        (65_000, 128),
+    ] {
+        for kind in [Kind::Split, Kind::Packed] {
+            let run = |_| cut_attack(dir.path(), kind, segment);
+            let longest = (0..RUNS).map(run).min().expect("a run");
+            assert!(longest > 0, "{segment:?}: not measured");
+            let (bytes, part) = segment;
+            println!(
+                "{bytes} bytes cut at {part}, {kind:?}: {:.1} us",
+                longest as f64 / 1e3
+            );
         }
     }
 }
