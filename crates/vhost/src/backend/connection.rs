@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
 
 use crate::VhostError;
-use crate::protocol::{Decoder, Frame};
+use crate::protocol::{Decoder, Frame, is_file};
 
 /// File descriptors that one read can bring.
 const DESCRIPTORS: usize = 8;
@@ -32,6 +32,8 @@ pub struct Connection {
     stream: UnixStream,
     decoder: Decoder,
     unsent: Vec<u8>,
+    /// Files that messages brought, once more: see [`Connection::take_files`].
+    files: Vec<OwnedFd>,
 }
 
 impl Connection {
@@ -45,6 +47,7 @@ impl Connection {
             stream,
             decoder: Decoder::new(),
             unsent: Vec::new(),
+            files: Vec::new(),
         })
     }
 
@@ -72,7 +75,13 @@ impl Connection {
         }
     }
 
-    fn read(&self, into: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), VhostError> {
+    /// The files that messages have brought since the last call. Whatever became of a message, these are the last to be
+    /// closed: where a front end has closed its own, the kernel then frees all of the file.
+    pub fn take_files(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.files)
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), VhostError> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut slices = [IoSliceMut::new(into)];
@@ -84,6 +93,9 @@ impl Connection {
             if let RecvAncillaryMessage::ScmRights(rights) = part {
                 descriptors.extend(rights);
             }
+        }
+        for descriptor in descriptors.iter().filter(|d| is_file(d)) {
+            self.files.push(descriptor.try_clone()?);
         }
         if message.flags.contains(ReturnFlags::CTRUNC) {
             return Err(VhostError::DescriptorsLost);
@@ -128,7 +140,44 @@ impl AsFd for Connection {
 
 #[cfg(test)]
 mod tests {
+    use std::io::IoSlice;
+
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::fs::{MemfdFlags, fstat, memfd_create};
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
     use super::*;
+    use crate::protocol::Request;
+
+    /// Who drops a message does not free the memory that came with it: the connection still has it open.
+    #[test]
+    fn files_of_messages_stay_open_until_they_are_taken() {
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        let mut connection = Connection::new(ours).expect("a socket");
+        let memory = memfd_create(c"message", MemfdFlags::CLOEXEC).expect("a memfd");
+        let event = eventfd(0, EventfdFlags::CLOEXEC).expect("an event");
+        let identity = |file: &OwnedFd| fstat(file).expect("it is open").st_ino;
+        let expected = identity(&memory);
+        let (header, rights) = (
+            [Request::SetVringKick as u32, 1, 8, 0, 0].map(u32::to_ne_bytes),
+            [memory.as_fd(), event.as_fd()],
+        );
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        assert!(control.push(SendAncillaryMessage::ScmRights(&rights)));
+        let bytes = [IoSlice::new(header.as_flattened())];
+        sendmsg(&theirs, &bytes, &mut control, SendFlags::empty()).expect("it takes it");
+        drop(memory);
+        let received = connection.receive();
+        assert!(
+            matches!(&received, Ok(Received::Frame(frame)) if frame.descriptors.len() == 2),
+            "{received:?}"
+        );
+        drop(received);
+        let files: Vec<u64> = connection.take_files().iter().map(identity).collect();
+        assert_eq!(files, [expected], "and no event");
+        assert!(connection.take_files().is_empty());
+    }
 
     #[test]
     fn a_front_end_that_reads_no_answer_is_cut_off() {

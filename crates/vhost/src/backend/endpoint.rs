@@ -163,6 +163,11 @@ impl Endpoint {
             let Some(connection) = &mut self.connection else {
                 return;
             };
+            let files = connection.take_files();
+            if !files.is_empty() {
+                self.backend.memory().drop_later(files);
+                continue;
+            }
             let received = connection.flush().and_then(|()| connection.receive());
             let handled = match received {
                 Ok(Received::Nothing) => return,
@@ -205,7 +210,10 @@ impl Endpoint {
             self.backend.stats_mut().broken_connections += 1;
         }
         events.push(event);
-        self.connection = None;
+        // Messages that have not been read may hold files.
+        if let Some(connection) = self.connection.take() {
+            self.backend.memory().drop_later(connection);
+        }
         self.retry = now + RETRY;
         self.leaving = !matches!(self.backend.disconnect(channels, now), Ok(Handled::Done(_)));
     }
@@ -249,10 +257,17 @@ impl Endpoint {
 
     /// A device has one front end at a time.
     fn refuse_surplus(&mut self) {
+        if self.is_unmapping() {
+            return;
+        }
         if let (Some(_), Some(listener)) = (&self.connection, &self.listener) {
             for _ in 0..SURPLUS {
                 match listener.accept() {
-                    Ok(_) => self.backend.stats_mut().surplus_connections += 1,
+                    Ok((surplus, _)) => {
+                        // What it has sent may hold files.
+                        self.backend.memory().drop_later(surplus);
+                        self.backend.stats_mut().surplus_connections += 1;
+                    }
                     Err(_) => return,
                 }
             }

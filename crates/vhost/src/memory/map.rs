@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::unmap::Waiting;
+use super::unmap::{self, Waiting};
 use super::{DirtyLog, Mapping};
 use crate::VhostError;
 
@@ -115,10 +115,16 @@ impl MemoryMap {
         &self.waiting
     }
 
-    /// Whether regions that it has replaced are still to be unmapped. Who then adds further ones takes more
+    /// Whether regions that it has replaced are still to be unmapped, or files to be closed. Who then adds further ones takes more
     /// address space than the limit.
     pub fn is_unmapping(&self) -> bool {
         self.waiting.any()
+    }
+
+    /// Drops something of the front end's, such as a file that nobody else may have open any more, on the thread that
+    /// unmaps. [`MemoryMap::is_unmapping`] until then.
+    pub(crate) fn drop_later(&self, gone: impl Send + 'static) {
+        unmap::later(Box::new(gone), &self.waiting);
     }
 
     /// Counts as one more region to be unmapped until it is dropped.

@@ -2,6 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
+use rustix::fs::FileType;
+
 use super::decoder::Frame;
 use super::request::{MAX_DESCRIPTORS, Request};
 use crate::VhostError;
@@ -177,6 +179,9 @@ impl Message {
             }
             Request::SetLogFd => {
                 payload.exactly(0)?;
+                if descriptors.iter().any(is_file) {
+                    return Err(payload.error("a file notifies nobody"));
+                }
                 Message::SetLogFd(descriptors.pop())
             }
             Request::SetVringNum => {
@@ -287,8 +292,15 @@ fn notifier(
     if word & NO_DESCRIPTOR != 0 {
         return Ok((index, None));
     }
-    match descriptors.len() {
-        1 => Ok((index, descriptors.pop())),
+    match &descriptors[..] {
+        [one] if is_file(one) => Err(payload.error("a file notifies nobody")),
+        [_] => Ok((index, descriptors.pop())),
         _ => Err(payload.error("there is not exactly one file descriptor")),
     }
+}
+
+/// Whether a descriptor is a file with bytes, memory among them, and not an event, a socket or a device.
+pub(crate) fn is_file(descriptor: &OwnedFd) -> bool {
+    let found = rustix::fs::fstat(descriptor);
+    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_file())
 }

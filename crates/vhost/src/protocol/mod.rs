@@ -9,6 +9,7 @@ mod session;
 mod vring;
 
 pub use decoder::{Decoder, Frame};
+pub(crate) use message::is_file;
 pub use message::{Message, VringAddress};
 pub use reply::{Reply, encode};
 pub use request::{Header, Request};

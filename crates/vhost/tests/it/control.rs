@@ -379,6 +379,23 @@ fn invalid_requests_are_refused_and_the_connection_stays() {
         assert_ne!(guest.send(Request::SetVringKick, &kick), 0, "{size}");
         assert!(!guest.backend.queues()[1].is_running());
     }
+    // Memory in place of an event.
+    for request in [
+        Request::SetVringKick,
+        Request::SetVringCall,
+        Request::SetVringErr,
+        Request::SetLogFd,
+    ] {
+        let payload = 1u64.to_ne_bytes();
+        let payload = if request == Request::SetLogFd {
+            &[]
+        } else {
+            &payload[..]
+        };
+        let file = guest.memory.file.try_clone().expect("a copy");
+        let answer = guest.try_send(request, payload, vec![file]);
+        assert_ne!(crate::guest::number_of(answer), 0, "{request:?}");
+    }
     guest.state(Request::GetVringBase, 1, 0);
     guest.start();
     guest.assert_flows();
