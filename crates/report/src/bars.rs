@@ -1,7 +1,8 @@
 //! Bars beside each other and on each other.
 
 use crate::layout::Layout;
-use crate::paint::Paint;
+use crate::number::significant;
+use crate::paint::{Mark, Paint};
 use crate::picture::tooltip;
 use crate::svg::Svg;
 use crate::{Axis, Chart, SeriesKind};
@@ -133,7 +134,12 @@ pub(crate) fn draw(
                 } else {
                     bar
                 };
-                svg.tag("rect")
+                let mark = Mark {
+                    series: *index,
+                    category,
+                    value: significant(value),
+                };
+                mark.on(svg.tag("rect"))
                     .number("x", bar.x)
                     .number("y", bar.y)
                     .number("width", bar.width)

@@ -200,6 +200,12 @@ impl Chart {
     pub(crate) fn has_guess(&self) -> bool {
         self.series.iter().any(|s| s.guess)
     }
+
+    /// Whether all that was not published does.
+    pub(crate) fn is_all_guessed(&self) -> bool {
+        let published = |s: &Series| s.provenance == Provenance::Published;
+        self.has_guess() && self.series.iter().all(|s| s.guess || published(s))
+    }
 }
 
 /// An id is a file name, an anchor and part of a reference `url(#id)`.

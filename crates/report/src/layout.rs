@@ -1,11 +1,11 @@
 //! Where everything in a chart stands.
 
 use crate::labels::{CategoryLabels, Group, category_labels, groups};
-use crate::legend::Legend;
+use crate::legend::{GUESS, Legend};
 use crate::scale::Scale;
 use crate::style::Style;
 use crate::text::{self, Face, Line};
-use crate::{Axis, Chart, Provenance, SeriesKind};
+use crate::{Axis, Chart, SeriesKind};
 
 /// Room at the edges.
 pub(crate) const EDGE: f64 = 8.0;
@@ -277,18 +277,10 @@ fn tick_width(scale: &Scale, size: f64) -> f64 {
 }
 
 fn badge(chart: &Chart) -> Option<&'static str> {
-    let computed = || {
-        chart
-            .series
-            .iter()
-            .filter(|s| s.provenance != Provenance::Published)
-    };
-    if !chart.has_guess() {
-        None
-    } else if computed().all(|s| s.guess) {
-        Some("guess")
-    } else {
-        Some("guess in part")
+    match (chart.has_guess(), chart.is_all_guessed()) {
+        (false, _) => None,
+        (true, true) => Some("guess"),
+        (true, false) => Some("guess in part"),
     }
 }
 
@@ -307,7 +299,12 @@ fn foot_text(chart: &Chart) -> String {
     text.push_str("data: ");
     text.push_str(&kinds.join(", "));
     if chart.has_guess() {
-        text.push_str(" · rests on a guess");
+        text.push_str(" · ");
+        if !chart.is_all_guessed() {
+            text.push_str(GUESS);
+            text.push(' ');
+        }
+        text.push_str("rests on a guess");
     }
     text
 }
@@ -315,7 +312,7 @@ fn foot_text(chart: &Chart) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ChartSize, Series, number};
+    use crate::{ChartSize, Provenance, Series, number};
     use proptest::prelude::*;
 
     fn chart(series: usize, categories: Vec<String>) -> Chart {

@@ -121,13 +121,21 @@ impl Legend {
                 let middle = top + self.line_height() / 2.0;
                 match entry.subject {
                     Subject::Series(index) => {
-                        sample(svg, &chart.series[index], &paints[index], left, middle);
+                        let series = &chart.series[index];
+                        svg.tag("g")
+                            .word("data-l", &index.to_string())
+                            .word("data-n", &series.name)
+                            .open();
+                        sample(svg, series, &paints[index], left, middle);
                     }
                     Subject::Reference => reference_line(svg, left, left + LINE, middle),
                 }
                 for (row, line) in entry.lines.iter().enumerate() {
                     let base = middle + row as f64 * self.line_height() + self.size * 0.36;
                     svg.line_of_text(left + SAMPLE, base, self.size, line);
+                }
+                if let Subject::Series(_) = entry.subject {
+                    svg.end("g");
                 }
                 top += self.entry_height(entry);
             }
@@ -180,9 +188,9 @@ pub(crate) fn sample(svg: &mut Svg, series: &Series, paint: &Paint, x: f64, y: f
             } else {
                 tag.empty();
             }
-            paint.marker(svg, x + LINE / 2.0, y, 3.6, &series.name);
+            paint.marker(svg, (x + LINE / 2.0, y), 3.6, &series.name, None);
         }
-        SeriesKind::Points => paint.marker(svg, x + LINE / 2.0, y, 4.8, &series.name),
+        SeriesKind::Points => paint.marker(svg, (x + LINE / 2.0, y), 4.8, &series.name, None),
     }
 }
 
@@ -193,7 +201,7 @@ fn entries(chart: &Chart, style: &Style, room: f64) -> Vec<Entry> {
         .enumerate()
         .map(|(index, series)| Entry {
             subject: Subject::Series(index),
-            lines: text::wrap(&words(series), style.small, room),
+            lines: text::wrap(&words(chart, series), style.small, room),
         })
         .collect();
     if let Some((_, label)) = &chart.reference_line {
@@ -206,18 +214,24 @@ fn entries(chart: &Chart, style: &Style, room: f64) -> Vec<Entry> {
     entries
 }
 
-/// The name, then what the picture must say of the series even without the text around it.
-fn words(series: &Series) -> Vec<Span> {
-    let axis = match series.axis {
-        Axis::Left => "",
-        Axis::Right => ", right axis",
-    };
-    let mut words = vec![
-        Span::new(series.name.as_str(), Face::Plain),
-        Span::new(format!("{}{axis}", series.provenance.label()), Face::Quiet),
-    ];
-    if series.guess {
-        words.push(Span::new("guess", Face::Alert));
+/// The mark of a series that rests on a guess, where others do not. The line at the foot says what it means.
+pub(crate) const GUESS: &str = "†";
+
+/// The name, then what is not the same for all series: that stands at the foot.
+fn words(chart: &Chart, series: &Series) -> Vec<Span> {
+    let mut words = vec![Span::new(series.name.as_str(), Face::Plain)];
+    let mut more = Vec::new();
+    if chart.kinds_shown().len() > 1 {
+        more.push(series.provenance.label());
+    }
+    if series.axis == Axis::Right {
+        more.push("right axis");
+    }
+    if !more.is_empty() {
+        words.push(Span::new(more.join(", "), Face::Quiet));
+    }
+    if series.guess && !chart.is_all_guessed() {
+        words.push(Span::new(GUESS, Face::Alert));
     }
     words
 }

@@ -2,8 +2,8 @@
 
 use crate::bars::Cluster;
 use crate::layout::Layout;
-use crate::number::coordinate;
-use crate::paint::Paint;
+use crate::number::{coordinate, significant};
+use crate::paint::{Mark, Paint};
 use crate::picture::tooltip;
 use crate::svg::Svg;
 use crate::{Chart, Provenance, SeriesKind};
@@ -19,23 +19,24 @@ pub(crate) fn draw(
     cluster: &Cluster,
     paints: &[Paint],
 ) {
-    let lines: Vec<(String, &Paint)> = chart
+    let lines: Vec<(usize, String)> = chart
         .series
         .iter()
         .zip(paints)
         .enumerate()
         .filter(|(_, (series, _))| series.drawn_as() == SeriesKind::Line)
-        .map(|(index, (_, paint))| (path(&points(chart, layout, cluster, index)), paint))
-        .filter(|(d, _)| !d.is_empty())
+        .map(|(index, _)| (index, path(&points(chart, layout, cluster, index))))
+        .filter(|(_, d)| !d.is_empty())
         .collect();
     // A white casing keeps a line legible on the bars that it crosses; all casings come first,
     // lest one hides a neighbouring line.
-    for (d, _) in &lines {
-        stroke(svg, d, "#ffffff", 4.0, false);
+    for (index, d) in &lines {
+        stroke(svg, *index, d, "#ffffff", 4.0, false);
     }
     markers(svg, chart, layout, cluster, paints, true);
-    for (d, paint) in &lines {
-        stroke(svg, d, &paint.colour, 2.0, paint.dashed);
+    for (index, d) in &lines {
+        let paint = &paints[*index];
+        stroke(svg, *index, d, &paint.colour, 2.0, paint.dashed);
     }
     markers(svg, chart, layout, cluster, paints, false);
     beyond(svg, chart, layout, paints);
@@ -52,8 +53,13 @@ fn beyond(svg: &mut Svg, chart: &Chart, layout: &Layout, paints: &[Paint]) {
         let first = left + width / 2.0 - STEP * (here.len() as f64 - 1.0) / 2.0;
         for (place, series) in here.into_iter().enumerate() {
             let text = format!("{}, {name}: beyond the axis", chart.series[series].name);
-            let x = first + STEP * place as f64;
-            paints[series].marker(svg, x, layout.frame.top, layout.style.marker, &text);
+            let at = (first + STEP * place as f64, layout.frame.top);
+            let mark = Mark {
+                series,
+                category,
+                value: "beyond the axis".to_owned(),
+            };
+            paints[series].marker(svg, at, layout.style.marker, &text, Some(&mark));
         }
     }
 }
@@ -75,9 +81,14 @@ fn markers(
         }
         let places = points(chart, layout, cluster, index);
         for (category, (place, value)) in places.iter().zip(&series.values).enumerate() {
-            if let (Some((x, y)), Some(value)) = (place, value) {
+            if let (Some(place), Some(value)) = (place, value) {
                 let text = tooltip(chart, series, category, *value);
-                paints[index].marker(svg, *x, *y, radius, &text);
+                let mark = Mark {
+                    series: index,
+                    category,
+                    value: significant(*value),
+                };
+                paints[index].marker(svg, *place, radius, &text, Some(&mark));
             }
         }
     }
@@ -118,9 +129,10 @@ fn path(points: &[Option<(f64, f64)>]) -> String {
     d
 }
 
-fn stroke(svg: &mut Svg, d: &str, colour: &str, width: f64, dashed: bool) {
+fn stroke(svg: &mut Svg, series: usize, d: &str, colour: &str, width: f64, dashed: bool) {
     let tag = svg
         .tag("path")
+        .word("data-s", &series.to_string())
         .word("d", d)
         .word("fill", "none")
         .word("stroke", colour)

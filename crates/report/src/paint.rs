@@ -1,6 +1,6 @@
 //! Colours, fills and markers: how each series looks.
 
-use crate::svg::{INK, Svg};
+use crate::svg::{INK, Svg, Tag};
 use crate::{Chart, Provenance, Series, SeriesKind};
 
 /// Hues that colour-blind readers can tell apart (Okabe and Ito, 2008), without its yellow, which
@@ -77,16 +77,46 @@ impl Paint {
             .collect()
     }
 
-    /// Draws its marker around a point.
-    pub(crate) fn marker(&self, svg: &mut Svg, x: f64, y: f64, radius: f64, tooltip: &str) {
+    /// Draws its marker around a point; `mark` is what the page knows of it.
+    pub(crate) fn marker(
+        &self,
+        svg: &mut Svg,
+        (x, y): (f64, f64),
+        radius: f64,
+        tooltip: &str,
+        mark: Option<&Mark>,
+    ) {
         let d = outline(self.shape, x, y, radius);
         let tag = svg.tag("path").word("d", &d).word("fill", &self.fill);
+        let tag = match mark {
+            Some(mark) => mark.on(tag),
+            None => tag,
+        };
         match &self.edge {
             Some(edge) => tag.word("stroke", edge).number("stroke-width", 1.3),
             // A white edge keeps a marker apart from bars and lines of its own colour.
             None => tag.word("stroke", "#ffffff").number("stroke-width", 0.8),
         }
         .tooltip(tooltip);
+    }
+}
+
+/// What a bar or a marker shows, for a page's script: attributes that no picture depends on.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    /// Index of the series.
+    pub(crate) series: usize,
+    /// Index of the category.
+    pub(crate) category: usize,
+    /// The value as it is shown.
+    pub(crate) value: String,
+}
+
+impl Mark {
+    pub(crate) fn on<'a>(&self, tag: Tag<'a>) -> Tag<'a> {
+        tag.word("data-s", &self.series.to_string())
+            .word("data-c", &self.category.to_string())
+            .word("data-v", &self.value)
     }
 }
 

@@ -15,7 +15,9 @@ pub(crate) fn draw(chart: &Chart) -> String {
     let paints = Paint::all(chart);
     let cluster = Cluster::new(chart, &layout);
     let mut svg = Svg::default();
-    open(&mut svg, &chart.id, layout.style.width, layout.height);
+    let plot = plot(chart, &layout);
+    let size = (layout.style.width, layout.height);
+    open(&mut svg, &chart.id, size, Some(&plot));
     describe(&mut svg, chart);
     paint::hatches(&mut svg, chart, &paints);
     svg.tag("rect")
@@ -46,15 +48,36 @@ pub(crate) fn draw(chart: &Chart) -> String {
     svg.into_string()
 }
 
+/// The edges of the plot, left, top, right and bottom, then the middle of each category: for a page's script.
+fn plot(chart: &Chart, layout: &Layout) -> String {
+    let frame = &layout.frame;
+    let edges = [frame.left, frame.top, frame.right, frame.bottom];
+    let count = chart.categories.len();
+    let middles = (0..count).map(|category| {
+        let (left, width) = layout.slot(category, count);
+        left + width / 2.0
+    });
+    let numbers: Vec<String> = edges
+        .into_iter()
+        .chain(middles)
+        .map(number::coordinate)
+        .collect();
+    numbers.join(" ")
+}
+
 /// Opens a document; `id` is the prefix of the ids inside it.
-pub(crate) fn open(svg: &mut Svg, id: &str, width: f64, height: f64) {
+pub(crate) fn open(svg: &mut Svg, id: &str, (width, height): (f64, f64), plot: Option<&str>) {
     let size = format!(
         "0 0 {} {}",
         number::coordinate(width),
         number::coordinate(height)
     );
-    svg.tag("svg")
-        .word("xmlns", "http://www.w3.org/2000/svg")
+    let tag = svg.tag("svg");
+    let tag = match plot {
+        Some(plot) => tag.word("data-plot", plot),
+        None => tag,
+    };
+    tag.word("xmlns", "http://www.w3.org/2000/svg")
         .word("role", "img")
         .word("aria-labelledby", &format!("{id}--title {id}--desc"))
         .word("viewBox", &size)

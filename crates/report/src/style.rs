@@ -35,7 +35,7 @@ impl Style {
                 title: 13.0,
                 label: 11.0,
                 small: 10.5,
-                foot: 9.0,
+                foot: 10.0,
                 marker: 3.8,
                 steps: 5,
             },
