@@ -165,7 +165,8 @@ fn profile(request: &Request) -> String {
 }
 
 fn summary_lines(request: &Request, summary: &Summary) -> Vec<String> {
-    let mut lines = Vec::new();
+    let answer = summary.intervals.iter().find(|i| i.op == "memmove");
+    let mut lines: Vec<String> = answer.map(Interval::sentence).into_iter().collect();
     let targets: Vec<&CheckedTable> = summary
         .checked
         .iter()
@@ -201,13 +202,6 @@ fn section(
     if experiment.id == interval::FIGURE && !summary.intervals.is_empty() {
         let sentences: Vec<String> = summary.intervals.iter().map(Interval::sentence).collect();
         intro.push(sentences.join(" "));
-    }
-    let guesses = summary.guesses.lines(&request.platform, figure);
-    if !guesses.is_empty() {
-        intro.push(format!(
-            "Guesses behind some of these numbers and sentences, each with its value and what is possible: {}.",
-            guesses.join("; ")
-        ));
     }
     let mut notes = notes(request, figure);
     let left_out = experiment.panels.len() - charts.len();
@@ -245,6 +239,7 @@ fn section(
         tables,
         notes,
         guess: experiment.guess.clone(),
+        guesses: summary.guesses.lines(&request.platform, figure),
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) fn render(report: &Report) -> Result<String, ReportError> {
         kinds,
         footer => report.footer,
         css => Value::from_safe_string(include_str!("page.css").to_owned()),
+        script => Value::from_safe_string(include_str!("page.js").to_owned()),
     })?;
     Ok(page)
 }
@@ -58,11 +59,13 @@ struct SectionView<'a> {
     tables: Vec<TableView<'a>>,
     notes: &'a [String],
     guess: Option<&'a str>,
+    guesses: &'a [String],
 }
 
 #[derive(Serialize)]
 struct ChartView<'a> {
     id: &'a str,
+    title: &'a str,
     half: bool,
     svg: Value,
 }
@@ -113,12 +116,14 @@ fn section(section: &Section) -> Result<SectionView<'_>, ReportError> {
         tables: section.tables.iter().map(table).collect(),
         notes: &section.notes,
         guess: section.guess.as_deref(),
+        guesses: &section.guesses,
     })
 }
 
 fn chart(chart: &Chart) -> Result<ChartView<'_>, ReportError> {
     Ok(ChartView {
         id: &chart.id,
+        title: &chart.title,
         half: chart.size == ChartSize::Half,
         svg: Value::from_safe_string(chart.to_svg()?),
     })
@@ -207,7 +212,7 @@ fn kind(provenance: Provenance) -> Kind {
     };
     let paints = Paint::all(&chart);
     let mut svg = Svg::default();
-    picture::open(&mut svg, &id, 72.0, 18.0);
+    picture::open(&mut svg, &id, (72.0, 18.0), None);
     svg.tag("title")
         .word("id", &format!("{id}--title"))
         .text(provenance.label());

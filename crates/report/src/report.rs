@@ -24,9 +24,11 @@ pub struct Section {
     pub notes: Vec<String>,
     /// What in this section is a guess, if anything is.
     pub guess: Option<String>,
+    /// The guessed parameters behind it, one each: folded away.
+    pub guesses: Vec<String>,
 }
 
-/// One self-contained page: no script, no external resource, fit for paper.
+/// One self-contained page: no external resource, whole without its script, fit for paper.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Report {
     /// Heading of the page.

@@ -128,8 +128,7 @@ fn section(experiment: &FabricExperiment, outcomes: &[FabricOutcome]) -> Section
         intro,
         charts: charts.filter(|chart| !chart.series.is_empty()).collect(),
         tables: vec![profile_table(experiment, outcomes)],
-        notes: Vec::new(),
-        guess: None,
+        ..Section::default()
     }
 }
 
