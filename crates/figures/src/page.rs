@@ -64,6 +64,7 @@ pub(crate) fn report(
         summary: summary_lines(request, summary),
         sections,
         footer: format!("Written by {GENERATOR}."),
+        alone: false,
     };
     Ok((report, charts))
 }

@@ -44,6 +44,7 @@ pub(crate) fn render(report: &Report) -> Result<String, ReportError> {
         sections,
         kinds,
         footer => report.footer,
+        alone => report.alone,
         css => Value::from_safe_string(include_str!("page.css").to_owned()),
         script => Value::from_safe_string(include_str!("page.js").to_owned()),
     })?;

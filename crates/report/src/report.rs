@@ -7,7 +7,7 @@ use crate::{Chart, ReportError, Table, chart::check_id, page};
 /// One part of the report, usually one figure.
 ///
 /// A section that has charts links to `ID.csv` and `ID.json` beside the report, and each chart to
-/// the SVG file of its own id.
+/// the SVG file of its own id, unless the report is alone.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Section {
     /// Anchor in the page and name of the data files.
@@ -43,6 +43,8 @@ pub struct Report {
     pub sections: Vec<Section>,
     /// The last line.
     pub footer: String,
+    /// Whether there are no files beside the page: it then links to none.
+    pub alone: bool,
 }
 
 impl Report {

@@ -38,24 +38,9 @@ pub(super) fn html(found: &SurveyResult) -> Result<String, ReportError> {
         summary: [verdict(found), sentences(found)].concat(),
         sections,
         footer: GENERATOR.to_owned(),
+        alone: true,
     };
-    Ok(alone(&report.to_html()?))
-}
-
-/// The page without links to files beside it: it is the only file, and `--stats-file` has the data.
-fn alone(html: &str) -> String {
-    let links = [
-        ("<figcaption>", "</figcaption>"),
-        ("<p class=\"files\">", "</p>"),
-    ];
-    links.iter().fold(html.to_owned(), |html, (start, end)| {
-        let mut parts = html.split(start);
-        let mut kept = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            kept.push_str(part.split_once(end).map_or(part, |(_, after)| after));
-        }
-        kept
-    })
+    report.to_html()
 }
 
 /// Sizes of all calls, smallest first.
@@ -242,17 +227,5 @@ fn by_place(found: &SurveyResult) -> Section {
         tables: vec![table],
         notes: vec!["The time since the call before is a median, to a power of two.".to_owned()],
         ..Section::default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn links_to_files_are_removed_from_a_page_alone() {
-        let html = "<p>a</p><figcaption><a href=\"x.svg\">x</a></figcaption>b\
-                    <p class=\"files\"><a href=\"y.csv\">y</a></p>c";
-        assert_eq!(alone(html), "<p>a</p>bc");
     }
 }

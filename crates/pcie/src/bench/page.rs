@@ -103,6 +103,7 @@ pub fn report(
         summary,
         sections,
         footer: format!("Written by {GENERATOR}."),
+        alone: false,
     };
     let html = report.to_html().map_err(|error| fail(error.to_string()))?;
     Ok(FabricReport { html, files })

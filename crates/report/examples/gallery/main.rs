@@ -55,6 +55,7 @@ fn report() -> Report {
         ],
         sections: vec![figure_2(), figure_3(), figure_4(), figure_5(), figure_6a(), figure_7(), curves(), accuracy()],
         footer: "Written by dray 0.1.0.".into(),
+        alone: false,
     }
 }
 

@@ -65,6 +65,10 @@ fn sections_are_listed_and_link_their_files() {
     for link in ["#fig3", "#fig6b", "fig3.svg", "fig3.csv", "fig3.json"] {
         assert!(html.contains(&format!("<a href=\"{link}\">")), "{link}");
     }
+    let mut alone = report(vec![section("fig3", vec![chart("fig3")])]);
+    alone.alone = true;
+    let links = alone.to_html().unwrap();
+    assert!(!links.contains("fig3.svg") && !links.contains("fig3.csv"));
     assert!(html.contains("<details class=\"part\" id=\"fig3\" open>"));
     assert!(
         !html.contains("fig6b.csv"),

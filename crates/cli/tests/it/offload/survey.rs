@@ -47,7 +47,9 @@ fn a_survey_counts_calls_by_site_and_estimates_savings() {
     assert!(found["overhead_ns_per_call"].as_f64() > Some(0.0));
     let page = fs::read_to_string(dir.path().join("survey.html")).expect("a page");
     assert!(page.contains("<svg") && page.contains("copy_pages"));
-    assert!(!page.contains(".csv") && !page.contains(".svg"));
+    for ending in [".csv\"", ".svg\"", ".json\""] {
+        assert!(!page.contains(ending), "a link to a file");
+    }
     let text = dray(
         dir.path(),
         "offload --survey --platform spr-2s --config 4e1w-s -- ./surveyed",
