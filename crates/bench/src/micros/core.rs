@@ -122,7 +122,6 @@ mod tests {
             queue_depth: None,
             iterations: Some(8),
             seconds: 1.0,
-            continuous: false,
             stride: None,
             offsets: Vec::new(),
             cpus: cpus.to_vec(),

@@ -124,10 +124,7 @@ fn simulate(
         operations += (warm_up + rounds) * count;
         let plan = Plan {
             operations: operations_of(micros, buffers),
-            exec: match micros.continuous {
-                true => Exec::Async,
-                false => Exec::Sync,
-            },
+            exec: Exec::Async,
             round: count,
             queue,
             batch: micros.batch,
@@ -193,7 +190,6 @@ mod tests {
         queue_depth: None,
         iterations: Some(50),
         seconds: 1.0,
-        continuous: true,
         stride: None,
         offsets: Vec::new(),
         cpus: Vec::new(),

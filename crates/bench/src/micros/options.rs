@@ -48,8 +48,6 @@ pub struct Micros {
     pub iterations: Option<u64>,
     /// Seconds, where iterations are not given (`-T`).
     pub seconds: f64,
-    /// Keep submitting across iterations (`-j`).
-    pub continuous: bool,
     /// Distance of two buffers; `None`: side by side (`-t`).
     pub stride: Option<u64>,
     /// Offset of each operand, in pages (`-O`).
@@ -98,7 +96,6 @@ impl Default for Micros {
             queue_depth: None,
             iterations: Some(1000),
             seconds: 10.0,
-            continuous: false,
             stride: None,
             offsets: Vec::new(),
             cpus: vec![0],

@@ -126,10 +126,7 @@ fn share(
     let round = u64::from(micros.descriptors() * micros.batch);
     let work = DeviceLoop {
         operations: operations(micros, buffers),
-        exec: match micros.continuous {
-            true => Exec::Async,
-            false => Exec::Sync,
-        },
+        exec: Exec::Async,
         round,
         queue: micros.queue_depth.unwrap_or(micros.descriptors()),
         batch: micros.batch,

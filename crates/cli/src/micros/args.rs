@@ -57,9 +57,9 @@ pub(crate) struct Args {
     /// Seconds, with -i-1.
     #[arg(short = 'T', value_name = "S", default_value_t = 10)]
     pub(super) seconds: u32,
-    /// Keep submitting across iterations.
+    /// Nothing: submission goes on across iterations, as with the tool since November 2022.
     #[arg(short = 'j')]
-    pub(super) continuous: bool,
+    pub(super) _continuous: bool,
     /// Distance of two buffers.
     #[arg(short = 't', value_name = "SIZE", value_parser = parse_bytes)]
     pub(super) stride: Option<u64>,

@@ -67,7 +67,6 @@ pub(super) fn measurement(args: &Args) -> anyhow::Result<Micros> {
             }
         },
         seconds: f64::from(args.seconds),
-        continuous: args.continuous,
         stride: args.stride.filter(|stride| *stride > 0),
         offsets,
         cpus: cpus.map_err(usage("-k", "-k0-3,5"))?.unwrap_or(vec![0]),

@@ -70,7 +70,6 @@ fn submits_only(args: &Args) -> bool {
 pub(super) fn without_effect(args: &Args) -> Option<String> {
     let given = [
         (args.batch != 1, "-b"),
-        (args.continuous, "-j"),
         (args.shared.is_some(), "-w"),
         (!args.cpu_queues.is_empty(), "-K"),
         (args.cache_control, "-f"),
