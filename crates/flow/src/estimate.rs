@@ -92,10 +92,10 @@ impl Estimate {
         let mut estimate = Self::new(rates.clone(), limits);
         let loads = estimate.loads(flows);
         let mut greatest = vec![0.0f64; loads.len()];
-        for flow in 0..flows.len() {
+        for (flow, &rate) in rates.iter().enumerate() {
             for &edge in flows.path(flow) {
                 let most = &mut greatest[edge as usize];
-                *most = most.max(rates[flow]);
+                *most = most.max(rate);
             }
         }
         for (flow, &(reached, _)) in alone.iter().enumerate() {
