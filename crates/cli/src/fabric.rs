@@ -11,6 +11,7 @@ mod import;
 mod picture;
 mod ports;
 mod predict;
+mod replay;
 mod schedule;
 mod show;
 

@@ -44,6 +44,11 @@ pub(crate) fn raw(out: &mut impl Write, text: &str) -> io::Result<()> {
     }
 }
 
+/// What is to be said before results, a line each.
+pub(crate) fn notes(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("note: {note}\n")).collect()
+}
+
 /// Version of the JSON documents: a field that goes or changes its meaning makes it one more, a new field does not.
 pub(crate) const SCHEMA: u32 = 1;
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::entries;
 use crate::error::{FabricError, form};
-use crate::network::{PACKET, latency, route};
+use crate::network::{PACKET, latency, route, topology_edges, with_stages};
 
 /// What a flow keeps in flight if the file does not say, in bytes that are under way at its rate on idle links. Tags and
 /// queues of a device are made so that they do not limit what it is sold for; twice of it leaves room for queues.
@@ -135,7 +135,7 @@ pub fn resolve_flows(
             ),
         };
         let path = match &entry.path {
-            None => route(topology, &entry.from, &entry.to).map_err(|error| {
+            None => route(topology, network, &entry.from, &entry.to).map_err(|error| {
                 let hint = error.hint().unwrap_or_else(|| form(what).to_owned());
                 fail(error.to_string(), &hint)
             })?,
@@ -155,7 +155,15 @@ pub fn resolve_flows(
                 })
                 .collect::<Result<_, _>>()?,
         };
-        let path: Vec<EdgeId> = path;
+        let path: Vec<EdgeId> = with_stages(topology, network, &path);
+        if let Some(bytes) = entry.outstanding_bytes
+            && bytes > 0.0
+            && bytes < f64::from(PACKET)
+        {
+            let rule =
+                format!("outstanding_bytes = {bytes} is less than a packet of {PACKET} bytes");
+            return Err(fail(rule, form(what)));
+        }
         let source = entry
             .source
             .unwrap_or_else(|| format!("{}>{}", entry.from, entry.to));
@@ -206,8 +214,7 @@ pub fn resolve_flows(
 
 /// What the credits of the path let through, if that is less than its narrowest edge; else infinite.
 fn credit_limit(topology: &Topology, network: &Network, path: &[EdgeId]) -> f64 {
-    let edges: Vec<_> = path.iter().map(|edge| dray_pcie::EdgeId(edge.0)).collect();
-    let limit = topology.credit_limit_gib_s(&edges, PACKET);
+    let limit = topology.credit_limit_gib_s(&topology_edges(topology, path), PACKET);
     if limit < narrowest(network, path) {
         limit
     } else {

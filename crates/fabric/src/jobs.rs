@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::entries;
 use crate::error::{FabricError, form};
 use crate::flows::{FlowEntry, NamedFlow, resolve_flows};
-use crate::network::PACKET;
+use crate::network::{PACKET, topology_edges};
 
 /// 2^30 bytes: rates are in GiB/s, sizes in GiB, times in seconds.
 pub const GIB: f64 = (1u64 << 30) as f64;
@@ -75,6 +75,8 @@ pub struct NamedJob {
     pub to: String,
     /// What it moves.
     pub bytes: u64,
+    /// What it reaches alone, if the file says so.
+    pub demand_gib_s: Option<f64>,
     /// The same in GiB and seconds, with its path.
     pub job: Job,
 }
@@ -214,6 +216,7 @@ pub fn resolve_jobs(
             from: from.clone(),
             to: to.clone(),
             bytes,
+            demand_gib_s: entry.demand_gib_s,
             job: Job {
                 after,
                 latency: latency_s(topology, &flow.path),
@@ -226,6 +229,5 @@ pub fn resolve_jobs(
 
 /// From a job's last packet's start to its arrival, seconds.
 fn latency_s(topology: &Topology, path: &[EdgeId]) -> f64 {
-    let path: Vec<_> = path.iter().map(|edge| dray_pcie::EdgeId(edge.0)).collect();
-    topology.latency_ns(&path, PACKET) * 1e-9
+    topology.latency_ns(&topology_edges(topology, path), PACKET) * 1e-9
 }

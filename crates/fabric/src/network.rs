@@ -2,7 +2,7 @@
 
 use dray_flow::{Arbiter, EdgeId, Network, Queues};
 use dray_pcie::sim::SimulationOptions;
-use dray_pcie::{NodeKind, QueueOrganisation, Topology};
+use dray_pcie::{NodeId, NodeKind, QueueOrganisation, Topology};
 
 use crate::error::FabricError;
 
@@ -14,7 +14,7 @@ const CREDIT_BYTES: f64 = 16.0;
 pub const TIME_OF_NS: f64 = (1u64 << 30) as f64 * 1e-9;
 
 /// The edges of `topology` under the same indices, capacities in GiB/s of payload, buffers as the credits for posted
-/// writes are.
+/// writes are; behind them a stage for each root complex whose peer-to-peer writes have a limit.
 pub fn network(topology: &Topology) -> Result<Network, FabricError> {
     network_with(topology, &SimulationOptions::default())
 }
@@ -63,21 +63,62 @@ pub fn network_with(
         };
         network.set_queues(id, queues);
     }
+    // What a root complex forwards between devices passes one stage, in the order in which it comes.
+    for socket in topology.sockets() {
+        let node = topology.node(socket);
+        if let NodeKind::Socket { parameters, .. } = &node.kind
+            && parameters.peer_write_gib_s > 0.0
+        {
+            let name = stage_name(topology, socket);
+            let id = network.add_stage(&name, &node.name, parameters.peer_write_gib_s)?;
+            network.set_arbiter(id, Arbiter::OldestFirst);
+        }
+    }
     Ok(network)
 }
 
 /// The path between two nodes, by the routes of the topology.
 pub fn route(
     topology: &Topology,
+    network: &Network,
     from: &str,
     to: &str,
 ) -> Result<Vec<EdgeId>, dray_pcie::PcieError> {
     let path = topology.route_by_name(from, to)?;
-    Ok(path.into_iter().map(|edge| EdgeId(edge.0)).collect())
+    let path: Vec<EdgeId> = path.into_iter().map(|edge| EdgeId(edge.0)).collect();
+    Ok(with_stages(topology, network, &path))
+}
+
+/// `path` with the stages of the root complexes that forward it from device to device.
+pub(crate) fn with_stages(topology: &Topology, network: &Network, path: &[EdgeId]) -> Vec<EdgeId> {
+    let mut all = Vec::with_capacity(path.len());
+    for (at, edge) in path.iter().enumerate() {
+        let next = path.get(at + 1).filter(|_| is_edge(topology, *edge));
+        let next = next.filter(|next| is_edge(topology, **next));
+        let socket = next.and_then(|next| {
+            topology.forwards_between_devices(dray_pcie::EdgeId(edge.0), dray_pcie::EdgeId(next.0))
+        });
+        all.push(*edge);
+        all.extend(socket.and_then(|socket| network.find(&stage_name(topology, socket))));
+    }
+    all
+}
+
+fn stage_name(topology: &Topology, socket: NodeId) -> String {
+    format!("{} peer writes", topology.node(socket).name)
+}
+
+fn is_edge(topology: &Topology, edge: EdgeId) -> bool {
+    edge.index() < topology.edges().len()
+}
+
+/// The edges of the topology on a path of the network.
+pub fn topology_edges(topology: &Topology, path: &[EdgeId]) -> Vec<dray_pcie::EdgeId> {
+    let edges = path.iter().filter(|edge| is_edge(topology, **edge));
+    edges.map(|edge| dray_pcie::EdgeId(edge.0)).collect()
 }
 
 /// How long a packet takes along `path` if nothing waits, in the unit of a flow's latency.
 pub fn latency(topology: &Topology, path: &[EdgeId]) -> f64 {
-    let path: Vec<_> = path.iter().map(|edge| dray_pcie::EdgeId(edge.0)).collect();
-    topology.latency_ns(&path, PACKET) * TIME_OF_NS
+    topology.latency_ns(&topology_edges(topology, path), PACKET) * TIME_OF_NS
 }

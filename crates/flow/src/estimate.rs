@@ -84,21 +84,40 @@ impl Estimate {
     }
 
     /// An estimate from rates alone: a flow below what it reaches alone by more than `tolerance` of it is limited by
-    /// the fullest edge of its path.
+    /// an edge of its path. Of those that are full but for `tolerance` of the fullest, it is the one on which the flow comes
+    /// nearest to the greatest rate: elsewhere others get more, so that it is held back before or behind it.
     pub fn from_rates(rates: Vec<f64>, flows: &Flows<'_>, tolerance: f64) -> Self {
         let alone: Vec<(f64, Limit)> = (0..flows.len()).map(|flow| flows.alone(flow)).collect();
         let limits = alone.iter().map(|&(_, limit)| limit).collect();
-        let mut estimate = Self::new(rates, limits);
+        let mut estimate = Self::new(rates.clone(), limits);
         let loads = estimate.loads(flows);
+        let mut greatest = vec![0.0f64; loads.len()];
+        for (flow, &rate) in rates.iter().enumerate() {
+            for &edge in flows.path(flow) {
+                let most = &mut greatest[edge as usize];
+                *most = most.max(rate);
+            }
+        }
         for (flow, &(reached, _)) in alone.iter().enumerate() {
-            if estimate.rates[flow] >= reached * (1.0 - tolerance) {
+            if rates[flow] >= reached * (1.0 - tolerance) {
                 continue;
             }
-            let fullest = flows.path(flow).iter().copied().max_by(|&a, &b| {
-                let full = |edge: u32| loads[edge as usize] / flows.capacity(edge as usize);
-                full(a).total_cmp(&full(b))
+            let full = |edge: u32| loads[edge as usize] / flows.capacity(edge as usize);
+            let path = flows.path(flow).iter().copied();
+            let fullest = path.clone().map(full).fold(0.0, f64::max);
+            let filled = path.filter(|&edge| full(edge) >= fullest * (1.0 - tolerance));
+            // What a fuller edge says beyond the greatest share is noise of the rates.
+            let share = |edge: u32| (rates[flow] / greatest[edge as usize], full(edge));
+            let limit = filled.max_by(|&a, &b| {
+                let (a, b) = (share(a), share(b));
+                let alike = (a.0 - b.0).abs() <= tolerance;
+                if alike {
+                    a.1.total_cmp(&b.1)
+                } else {
+                    a.0.total_cmp(&b.0)
+                }
             });
-            if let Some(edge) = fullest {
+            if let Some(edge) = limit {
                 estimate.limits[flow] = Limit::Edge(EdgeId(edge));
             }
         }
@@ -113,4 +132,32 @@ pub trait Estimator {
 
     /// The rates of `flows` when all of them run.
     fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flows::Flow;
+    use crate::network::Network;
+
+    /// A disk fills its own link, and shares the link that a faster one fills: a rate has noise.
+    #[test]
+    fn a_flow_that_fills_its_own_link_is_limited_there() {
+        let mut network = Network::new();
+        let own = network.add_edge("d>s", "d", "s", 13.0).unwrap();
+        let other = network.add_edge("e>s", "e", "s", 50.0).unwrap();
+        let shared = network.add_edge("s>g", "s", "g", 50.0).unwrap();
+        let mut flows = Flows::new(&network);
+        flows
+            .push(&Flow::new(vec![own, shared], f64::INFINITY))
+            .unwrap();
+        flows
+            .push(&Flow::new(vec![other, shared], f64::INFINITY))
+            .unwrap();
+        for noise in [-0.004, 0.004] {
+            let rates = vec![13.0 * (1.0 + noise), 37.0];
+            let estimate = Estimate::from_rates(rates, &flows, 0.01);
+            assert_eq!(estimate.limits(), [Limit::Edge(own), Limit::Edge(shared)]);
+        }
+    }
 }

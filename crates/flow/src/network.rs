@@ -67,18 +67,39 @@ impl Network {
         to: &str,
         capacity: f64,
     ) -> Result<EdgeId, FlowError> {
+        if from == to {
+            return Err(FlowError::Loop {
+                edge: name.into(),
+                node: from.into(),
+            });
+        }
+        self.insert(name, from, to, capacity)
+    }
+
+    /// Adds the stage `name` inside `node`: what passes through the node by way of it shares `capacity`. In a path it
+    /// stands between an edge to the node and one from it.
+    pub fn add_stage(
+        &mut self,
+        name: &str,
+        node: &str,
+        capacity: f64,
+    ) -> Result<EdgeId, FlowError> {
+        self.insert(name, node, node, capacity)
+    }
+
+    fn insert(
+        &mut self,
+        name: &str,
+        from: &str,
+        to: &str,
+        capacity: f64,
+    ) -> Result<EdgeId, FlowError> {
         if !(MIN..=MAX).contains(&capacity) {
             return Err(FlowError::Capacity {
                 edge: name.into(),
                 value: capacity,
                 min: MIN,
                 max: MAX,
-            });
-        }
-        if from == to {
-            return Err(FlowError::Loop {
-                edge: name.into(),
-                node: from.into(),
             });
         }
         if self.edge_index.contains_key(name) {

@@ -13,6 +13,14 @@ pub enum PcieError {
         /// What the parser said, with line and column.
         message: String,
     },
+    /// What a machine is imported from cannot be: unknown, cut, or more than a topology holds.
+    #[error("{from}: {message}")]
+    Import {
+        /// The directory or file.
+        from: String,
+        /// What holds and does not hold here.
+        message: String,
+    },
     /// An entry of a file that breaks a rule.
     #[error("{file}: {entry}: {rule}")]
     Rule {
@@ -63,7 +71,7 @@ pub enum PcieError {
         /// The built-in name that was meant, or all of them.
         hint: String,
     },
-    /// A file that cannot be read or written.
+    /// A file or directory that cannot be read.
     #[error("{}: {message}", path.display())]
     Io {
         /// The file.
@@ -96,6 +104,9 @@ impl PcieError {
                 "`dray fabric show {topology}` lists nodes and links"
             )),
             Self::NotFound { .. } => Some("dray fabric show testbed".to_owned()),
+            Self::Import { .. } => Some(
+                "`dray fabric import --help` says what is read, and how to write it".to_owned(),
+            ),
             Self::Rule { .. } | Self::Syntax { .. } => {
                 Some("compare with a shipped file: `dray fabric show testbed --toml`".to_owned())
             }
@@ -105,7 +116,7 @@ impl PcieError {
 
     /// Whether what was typed or written is wrong, not the machine.
     pub fn is_bad_input(&self) -> bool {
-        !matches!(self, Self::Io { .. } | Self::Stuck { .. } | Self::Report(_))
+        !matches!(self, Self::Stuck { .. } | Self::Report(_))
     }
 }
 

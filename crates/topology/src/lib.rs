@@ -131,7 +131,7 @@ pub struct Link {
     pub ends: [NodeId; 2],
     /// What it is made of.
     pub kind: LinkKind,
-    /// PCIe generation, 1 to 6; 0 for a link between sockets.
+    /// PCIe generation, 1 to 7; 0 for a link between sockets.
     pub generation: u32,
     /// Number of lanes; 0 for a link between sockets.
     pub width: u32,

@@ -41,7 +41,7 @@ impl Builder<'_> {
         let width = value(entry.width, defaults.width, 16);
         let mps = value(entry.mps, defaults.mps, 256);
         let mrrs = value(entry.mrrs, defaults.mrrs, 512);
-        rules.count(&name, "generation", generation, 1, 6)?;
+        rules.count(&name, "generation", generation, 1, 7)?;
         if !matches!(width, 1 | 2 | 4 | 8 | 12 | 16 | 32) {
             let rule = format!("width = {width}; a PCIe link has 1, 2, 4, 8, 12, 16 or 32 lanes");
             return Err(rules.error(name, rule));

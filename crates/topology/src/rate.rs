@@ -23,14 +23,9 @@ pub struct LinkRate {
 }
 
 impl LinkRate {
-    /// The rate of a link of `generation` 1 to 6 and `width` lanes with payloads up to `mps`.
+    /// The rate of a link of `generation` 1 to 7 and `width` lanes with payloads up to `mps`.
     pub fn of(generation: u32, width: u32, mps: u32) -> Self {
-        let giga_transfers = 2.5 * f64::from(1u32 << (generation.clamp(1, 6) - 1));
-        // Generation 3 is 8 GT/s, not 10.
-        let giga_transfers = match generation {
-            3.. => giga_transfers * 0.8,
-            _ => giga_transfers,
-        };
+        let giga_transfers = giga_transfers(generation);
         let lanes = f64::from(width);
         if generation >= 6 {
             // A flit of 256 bytes carries 236 bytes of TLPs; ACKs and credits have their own 6.
@@ -40,14 +35,23 @@ impl LinkRate {
                 framing_bytes: 0,
             };
         }
-        let encoding = if generation >= 3 { 128.0 / 130.0 } else { 0.8 };
-        let raw = giga_transfers * 1e9 / 8.0 * encoding * lanes;
+        let raw = Self::raw_gb_s(generation, width) * 1e9;
         let interval = f64::from(dllp_interval(generation, width, mps));
         let dllps = 2.0 * DLLP_BYTES / (interval * lanes);
         Self {
             tlp_bytes_per_s: raw * (1.0 - dllps - SKIP_SHARE),
             framing_bytes: 8,
         }
+    }
+
+    /// Bits of the lanes without their encoding, GB/s: what tools print as the speed of a link. Of a flit 242 of 256 bytes count.
+    pub(crate) fn raw_gb_s(generation: u32, width: u32) -> f64 {
+        let encoding = match generation {
+            ..=2 => 0.8,
+            3..=5 => 128.0 / 130.0,
+            _ => 242.0 / 256.0,
+        };
+        giga_transfers(generation) / 8.0 * encoding * f64::from(width)
     }
 
     /// The rate that pcie-model gives such a link of generation 3 to 5.
@@ -67,6 +71,16 @@ impl LinkRate {
         let mps = f64::from(mps);
         let whole = mps + f64::from(self.framing_bytes + WRITE_HEADER);
         self.tlp_bytes_per_s * mps / whole / GIB
+    }
+}
+
+/// Transfers of a lane, 1e9 a second.
+fn giga_transfers(generation: u32) -> f64 {
+    let doubled = 2.5 * f64::from(1u32 << (generation.clamp(1, 7) - 1));
+    // Generation 3 is 8 GT/s, not 10.
+    match generation {
+        3.. => doubled * 0.8,
+        _ => doubled,
     }
 }
 
@@ -153,5 +167,7 @@ mod tests {
         // A flit has its own place for ACKs and credits.
         let sixth = LinkRate::of(6, 16, 256).tlp_bytes_per_s / 1e9;
         assert!((sixth / 118.0 - 1.0).abs() < 0.002, "{sixth}");
+        // 128 GT/s, with the same flits.
+        assert_eq!(LinkRate::of(7, 16, 256).tlp_bytes_per_s / 1e9, 2.0 * sixth);
     }
 }

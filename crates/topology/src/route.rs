@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::file::RouteEntry;
 use super::rules::Rules;
-use super::{EdgeId, NodeId, Topology};
+use super::{EdgeId, LinkKind, NodeId, NodeKind, Topology};
 use crate::PcieError;
 
 /// How paths are found.
@@ -80,6 +80,16 @@ impl Topology {
                 .ok_or_else(|| no_path("the fabric has a cycle, and no [[route]] joins them")),
             Routing::None => Err(no_path("the topology is not complete")),
         }
+    }
+
+    /// The socket that forwards between devices what comes by `before` and leaves by `next`, if it does. What goes on to
+    /// another socket, or comes from one, is none of it.
+    pub fn forwards_between_devices(&self, before: EdgeId, next: EdgeId) -> Option<NodeId> {
+        let is_socket_link =
+            |edge: EdgeId| self.link(self.edge(edge).link).kind == LinkKind::Socket;
+        let node = self.edge(before).to;
+        let is_socket = matches!(self.node(node).kind, NodeKind::Socket { .. });
+        (is_socket && !is_socket_link(before) && !is_socket_link(next)).then_some(node)
     }
 
     /// [`Topology::route`] between nodes given by name.

@@ -65,7 +65,7 @@ fn published(ecr: &dyn Estimator, exact: &dyn Estimator, seed: u64) -> anyhow::R
     for (experiment, list) in TABLE_2 {
         let mut flows = Flows::new(&network);
         for (from, to, alone, _) in list {
-            flows.push(&Flow::new(route(&topology, from, to)?, alone))?;
+            flows.push(&Flow::new(route(&topology, &network, from, to)?, alone))?;
         }
         let estimate = ecr.estimate(&flows)?;
         for ((from, to, _, target), &rate) in list.into_iter().zip(estimate.rates()) {
@@ -151,7 +151,7 @@ fn counter_example(ecr: &dyn Estimator, exact: &dyn Estimator) -> anyhow::Result
     let network = network(&topology)?;
     let mut flows = Flows::new(&network);
     for (from, to, demand) in EXAMPLE {
-        flows.push(&Flow::new(route(&topology, from, to)?, demand))?;
+        flows.push(&Flow::new(route(&topology, &network, from, to)?, demand))?;
     }
     let first = |estimator: &dyn Estimator, target: f64| -> anyhow::Result<CheckRow> {
         let rate = estimator.estimate(&flows)?.rates()[0];

@@ -7,16 +7,16 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use dray_experiment::{csv_table, format_bytes, parse_bytes};
-use dray_fabric::{Bytes, JobEntry, NamedJob, jobs_to_toml, network, resolve_jobs};
+use dray_fabric::{Bytes, JobEntry, NamedJob, caveats, jobs_to_toml, network, resolve_jobs};
 use dray_flow::{Network, Policy, schedule};
 use dray_output::Output;
-use dray_pcie::sim::SimulationOptions;
 use dray_pcie::{NodeKind, Topology};
 use dray_report::{Cell, Column, Table};
 use serde_json::json;
 
-use super::des::{self, Send};
+use super::des;
 use super::estimators::Which;
+use super::replay::{Replays, Send};
 use crate::complain::Usage;
 use crate::print::{self, Format};
 
@@ -85,6 +85,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .map_err(|error| Usage::error(format!("--bytes: {error}"), HINT))?;
     let (members, entries) = entries(&topology, args.pattern, &args.kind, bytes)?;
     let jobs = resolve_jobs(&entries, "the pattern", &topology, &network)?;
+    let ways = jobs.iter().map(|job| job.job.flow.path.as_slice());
+    let notes = caveats(&topology, "jobs", ways);
     let (simulated, times) = times(&topology, &network, &jobs, &args.estimator)?;
     if let Some(output) = output {
         output.write(jobs_to_toml(&entries)?.as_bytes())?;
@@ -94,8 +96,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         members: members.len(),
     };
     let text = match args.format {
-        Format::Table => table(args, &topology, size, jobs.len(), simulated, &times),
-        Format::Csv => csv(args.pattern, size, simulated, &times),
+        Format::Table => {
+            let table = table(args, &topology, size, jobs.len(), simulated, &times);
+            print::wrapped(&format!("{}{table}", print::notes(&notes)))
+        }
+        Format::Csv => {
+            eprint!("{}", print::notes(&notes));
+            csv(args.pattern, size, simulated, &times)
+        }
         Format::Json => {
             let list: Vec<_> = times
                 .iter()
@@ -110,7 +118,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let document = json!({
                 "topology": topology.name, "pattern": args.pattern.word(),
                 "endpoints": members, "bytes": bytes, "jobs": jobs.len(), "des_us": simulated * 1e6, "des_algbw_gb_s": size.algorithm_gb_s(simulated),
-                "des_busbw_gb_s": size.bus_gb_s(args.pattern, simulated), "estimates": list,
+                "des_busbw_gb_s": size.bus_gb_s(args.pattern, simulated), "estimates": list, "notes": notes,
             });
             print::document(&document)?
         }
@@ -370,25 +378,28 @@ fn by_steps(topology: &Topology, jobs: &[NamedJob]) -> anyhow::Result<f64> {
             .unwrap_or(0);
     }
     let steps = depth.iter().max().map_or(0, |deepest| deepest + 1);
-    let mut total_ns = 0;
+    let mut replays = Replays::new(topology);
     for step in 0..steps {
-        let sends: Vec<Send> = jobs
-            .iter()
+        let members = jobs.iter().zip(&depth).filter(|(_, depth)| **depth == step);
+        // A step is known by what it sends, so that one like another runs once.
+        let sends: Vec<Send> = members
             .enumerate()
-            .filter(|(index, _)| depth[*index] == step)
-            .map(|(index, job)| {
+            .map(|(index, (job, _))| {
                 Ok(Send {
                     job: index,
                     from: topology.find(&job.from)?,
                     to: topology.find(&job.to)?,
                     bytes: job.bytes,
                     start_ns: 0,
-                    pace_gib_s: None,
-                    window_bytes: job.job.flow.outstanding_bytes as u64,
+                    rate_gib_s: job.demand_gib_s,
+                    window_bytes: des::window(job.job.flow.outstanding_bytes),
                 })
             })
             .collect::<anyhow::Result<_>>()?;
-        let ends = des::replay(topology, &SimulationOptions::default(), &sends, jobs.len())?;
+        replays.push(sends)?;
+    }
+    let mut total_ns = 0;
+    for ends in replays.run(jobs.len())? {
         let last = ends.into_iter().flatten().max();
         total_ns += last.context("a step in which nothing is sent")?;
     }

@@ -296,7 +296,7 @@ fn draw(
             let from = below(&mut random, ends.len());
             let to = (from + 1 + below(&mut random, ends.len() - 1)) % ends.len();
             let name = |end: usize| topology.node(ends[end]).name.as_str();
-            let path = route(topology, name(from), name(to))?;
+            let path = route(topology, network, name(from), name(to))?;
             let narrowest = path
                 .iter()
                 .map(|&edge| network.edge(edge).capacity())

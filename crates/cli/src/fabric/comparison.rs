@@ -44,7 +44,7 @@ fn estimators(seed: u64) -> anyhow::Result<ReportPart> {
     let network = network(&topology)?;
     let mut flows = Flows::new(&network);
     for (from, to, demand) in EXAMPLE {
-        let path = route(&topology, from, to)?;
+        let path = route(&topology, &network, from, to)?;
         flows.push(&Flow {
             outstanding_bytes: 16384.0,
             latency: latency(&topology, &path),

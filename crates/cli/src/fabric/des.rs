@@ -1,10 +1,9 @@
 //! The simulator as an estimator, and as what a schedule is replayed in.
 
-use anyhow::Context;
-use dray_fabric::PACKET;
+use dray_fabric::{PACKET, topology_edges};
 use dray_flow::{Estimate, Estimator, FlowError, FlowId, Flows};
+use dray_pcie::Topology;
 use dray_pcie::sim::{Simulation, SimulationOptions, Source};
-use dray_pcie::{NodeId, Topology};
 
 /// Runs the flows as streams of writes through the simulator and measures what arrives.
 pub(super) struct Des<'t> {
@@ -39,18 +38,15 @@ impl<'t> Des<'t> {
     fn source(&self, flows: &Flows<'_>, index: usize) -> Result<Source, FlowError> {
         let flow = flows.get(FlowId(index as u32));
         let edges = self.topology.edges();
-        let ends = flow.path.first().zip(flow.path.last());
+        let path = topology_edges(self.topology, &flow.path);
+        let ends = path.first().zip(path.last());
         let (first, last) = ends.ok_or(FlowError::NoPath { flow: index })?;
-        let (from, to) = (edges[first.index()].from, edges[last.index()].to);
+        let (from, to) = (edges[first.0 as usize].from, edges[last.0 as usize].to);
         let route = self
             .topology
             .route(from, to)
             .map_err(|error| refused(&error))?;
-        if !route
-            .iter()
-            .map(|edge| edge.0)
-            .eq(flow.path.iter().map(|edge| edge.0))
-        {
+        if route != path {
             return Err(FlowError::Estimator {
                 estimator: "des".into(),
                 reason: format!(
@@ -61,7 +57,7 @@ impl<'t> Des<'t> {
         Ok(Source {
             packet: PACKET,
             rate_gib_s: flow.demand.is_finite().then_some(flow.demand),
-            window_bytes: Some((flow.outstanding_bytes as u64).max(u64::from(PACKET))),
+            window_bytes: Some(window(flow.outstanding_bytes)),
             ..Source::new(&index.to_string(), from, to)
         })
     }
@@ -107,47 +103,7 @@ impl Estimator for Des<'_> {
     }
 }
 
-/// Bytes that leave at a time, and how fast.
-#[derive(Debug, Clone)]
-pub(super) struct Send {
-    /// Index of the job it belongs to.
-    pub(super) job: usize,
-    pub(super) from: NodeId,
-    pub(super) to: NodeId,
-    pub(super) bytes: u64,
-    pub(super) start_ns: u64,
-    pub(super) pace_gib_s: Option<f64>,
-    pub(super) window_bytes: u64,
+/// The window of a source: whole packets go out, so it has room for one.
+pub(super) fn window(outstanding_bytes: f64) -> u64 {
+    (outstanding_bytes as u64).max(u64::from(PACKET))
 }
-
-/// When each of `jobs` jobs has arrived if `sends` leave as they say, ns; `None` for a job without a send.
-pub(super) fn replay(
-    topology: &Topology,
-    options: &SimulationOptions,
-    sends: &[Send],
-    jobs: usize,
-) -> anyhow::Result<Vec<Option<u64>>> {
-    let sources: Vec<Source> = sends
-        .iter()
-        .map(|send| Source {
-            packet: PACKET,
-            rate_gib_s: send.pace_gib_s.map(|pace| pace.max(1e-3)),
-            window_bytes: Some(send.window_bytes.max(u64::from(PACKET))),
-            total_bytes: send.bytes,
-            start_ns: send.start_ns,
-            ..Source::new(&send.job.to_string(), send.from, send.to)
-        })
-        .collect();
-    let mut simulation = Simulation::new(topology, &[], &sources, options)?;
-    simulation.run_to_end(LIMIT_NS)?;
-    let mut ends = vec![None; jobs];
-    for (send, result) in sends.iter().zip(simulation.sources()) {
-        let end = result.ended_ns.filter(|end| *end > send.start_ns);
-        let end = end.with_context(|| format!("job {} ends before it starts", send.job))?;
-        ends[send.job] = ends[send.job].max(Some(end));
-    }
-    Ok(ends)
-}
-
-/// A replay that takes longer than this much virtual time is given up.
-const LIMIT_NS: u64 = 1_000_000_000_000;

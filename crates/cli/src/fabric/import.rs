@@ -19,7 +19,10 @@ Examples:
 
 As root sysfs and lspci have MPS and MRRS, too; what cannot be read is marked
 `unread` in the file. An idle GPU's link runs slower than it can: the file has
-the higher speed, and a note names both. NVLink and xGMI are not in the file.
+the higher speed, and a note names both; hwloc's XML has none, which a note says.
+Of more than two NUMA nodes without packages two sockets are made. NVLink and
+xGMI are not in the file, nor what a root complex forwards between devices:
+[host.timing] peer_write_gib_s.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
 /// Arguments of `dray fabric import`.

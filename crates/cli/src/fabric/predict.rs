@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use dray_fabric::{NamedFlow, network_with, read_flows};
+use dray_fabric::{NamedFlow, caveats, network_with, read_flows};
 use dray_flow::{Estimate, Flows, Limit, Network};
 use dray_output::Output;
 use dray_pcie::{LinkKind, Topology};
@@ -23,15 +23,17 @@ Examples:
 
 A file of flows, TOML or CSV:
   [[flow]]
-  from = \"host\"             the node where it starts
+  from = \"host\"             the node where it starts; `host` is `host.0`
   to = \"C\"                  the node where it ends
   demand_gib_s = 8.51       its rate when alone; without it no limit
   outstanding_bytes = 16384 in flight, for `ingress` and `des`; else no limit
 Where estimators differ by more than 10 %, the first line says so: `des`, which
 simulates every TLP, is then nearest to a real fabric. It runs for up to 64
-flows, and for more with --verify.
-Further keys: name, weight, source (flows of one source share a queue), path
-(edges instead of the route).
+flows, and for more with --verify. Notes say what the topology does not: links
+whose speed an import could not read, and root complexes between devices without
+peer_write_gib_s. With it, every estimator keeps to it.
+Further keys: name, weight (for `maxmin` and `ecr` alone), source (flows of one
+source share a queue), path (edges instead of the route).
 All rates are GiB/s of payload. Exit codes: 0 ok, 1 failed, 2 usage or bad
 input.";
 
@@ -134,13 +136,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         prediction.estimates.push((estimator.name(), estimate));
     }
     let difference = prediction.difference();
-    if let (Some(note), Format::Csv) = (&difference, args.format) {
-        eprintln!("note: {note}");
-    }
+    let ways = named.iter().map(|flow| flow.flow.path.as_slice());
+    let mut notes = caveats(&topology, "flows", ways);
+    notes.extend(prediction.without_weights());
+    let said: Vec<String> = difference.iter().chain(&notes).cloned().collect();
+    let first = print::notes(&said);
     let text = match args.format {
-        Format::Table => print::wrapped(&prediction.table(difference.as_deref())),
-        Format::Csv => prediction.csv()?,
-        Format::Json => prediction.json(difference.as_deref())?,
+        Format::Table => print::wrapped(&format!("{first}{}", prediction.table())),
+        Format::Csv => {
+            eprint!("{first}");
+            prediction.csv()?
+        }
+        Format::Json => prediction.json(difference.as_deref(), &notes)?,
     };
     print::all(&mut io::stdout().lock(), &text)?;
     for (name, estimate) in &prediction.estimates {
@@ -218,7 +225,24 @@ impl Prediction<'_> {
         ))
     }
 
-    fn table(&self, difference: Option<&str>) -> String {
+    /// Which of the estimators give equal shares although a flow has a weight.
+    fn without_weights(&self) -> Option<String> {
+        let is_weighted = self.flows.iter().any(|flow| flow.flow.weight != 1.0);
+        let equal: Vec<&str> = self
+            .estimates
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| !matches!(*name, "maxmin" | "ecr"))
+            .collect();
+        (is_weighted && !equal.is_empty()).then(|| {
+            format!(
+                "`weight` counts for maxmin and ecr alone: {} gives every flow the share of a port",
+                equal.join(", ")
+            )
+        })
+    }
+
+    fn table(&self) -> String {
         let mut head = vec!["flow".to_owned(), "demand".to_owned()];
         for (name, _) in &self.estimates {
             head.extend([format!("{name} GiB/s"), "limited by".to_owned()]);
@@ -246,11 +270,7 @@ impl Prediction<'_> {
                 column.set_cell_alignment(comfy_table::CellAlignment::Right);
             }
         }
-        let note = difference.map_or(String::new(), |note| format!("note: {note}\n"));
-        format!(
-            "{note}{table}\n{} {}\n",
-            self.topology.name, self.topology.title
-        )
+        format!("{table}\n{} {}\n", self.topology.name, self.topology.title)
     }
 
     fn csv(&self) -> anyhow::Result<String> {
@@ -285,7 +305,7 @@ impl Prediction<'_> {
         Ok(String::from_utf8(writer.into_inner()?)?)
     }
 
-    fn json(&self, difference: Option<&str>) -> anyhow::Result<String> {
+    fn json(&self, difference: Option<&str>, notes: &[String]) -> anyhow::Result<String> {
         let flows: Vec<_> = self
             .flows
             .iter()
@@ -330,7 +350,7 @@ impl Prediction<'_> {
         let unsettled: Vec<&str> = unsettled.map(|(name, _)| *name).collect();
         let document = json!({
             "topology": self.topology.name, "unit": "GiB/s", "flows": flows, "edges": edges, "unsettled": unsettled,
-            "difference": difference,
+            "difference": difference, "notes": notes,
         });
         Ok(print::document(&document)?)
     }

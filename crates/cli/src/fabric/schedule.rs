@@ -6,15 +6,15 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use dray_fabric::{GIB, NamedJob, network, read_jobs};
+use dray_fabric::{GIB, NamedJob, caveats, network, read_jobs};
 use dray_flow::{FlowError, Metrics, Network, Policy, Schedule, schedule};
 use dray_pcie::Topology;
-use dray_pcie::sim::SimulationOptions;
 use dray_report::{Cell, Column, Table};
 use serde_json::json;
 
-use super::des::{self, Send};
+use super::des;
 use super::estimators::Which;
+use super::replay::{Replays, Send};
 use crate::complain::Usage;
 use crate::print::{self, Format};
 
@@ -37,7 +37,9 @@ all ran at once: it promises nothing, and has the least mean.
 Policies know a job from its arrival on. `foreseen` is what the estimator says,
 `replayed` what the simulator measures if the jobs are sent as decided. `guided`
 keeps promises as far as its estimator knows the fabric: `maxmin` and `ecr` know
-no credits.
+no credits. Schedules that send the same are simulated once. Where the simulator
+needs seconds, what is foreseen is printed first, and stderr says how much there
+is to simulate and how long it takes; --no-replay leaves it away.
 Exit codes: 0 ok, 1 failed, 2 usage or bad input.";
 
 /// Arguments of `dray fabric schedule`.
@@ -129,28 +131,41 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|policy| policy.policy(args.share))
         .collect();
-    let rows = plan(
-        &topology,
-        &network,
-        &jobs,
-        &policies,
-        &args.estimator,
-        !args.no_replay,
-    )
-    .map_err(|error| match error.downcast::<FlowError>() {
-        Ok(rule) => Usage::error(
-            format!("{}: {rule}", args.jobs.display()),
-            "jobs are counted from 0 here",
-        ),
-        Err(other) => other,
-    })?;
+    let ways = jobs.iter().map(|job| job.job.flow.path.as_slice());
+    let notes = caveats(&topology, "jobs", ways);
+    let mut rows =
+        plan(&topology, &network, &jobs, &policies, &args.estimator).map_err(|error| {
+            match error.downcast::<FlowError>() {
+                Ok(rule) => Usage::error(
+                    format!("{}: {rule}", args.jobs.display()),
+                    "jobs are counted from 0 here",
+                ),
+                Err(other) => other,
+            }
+        })?;
+    let mut first = print::notes(&notes);
+    if !args.no_replay {
+        let replays = replays(&topology, &jobs, &rows)?;
+        if replays.are_large() && matches!(args.format, Format::Table) {
+            let text = format!("{first}{}", table(args, &topology, &jobs, &rows));
+            print::all(&mut io::stdout().lock(), &print::wrapped(&text))?;
+            first.clear();
+        }
+        measure(&replays, &jobs, &mut rows)?;
+    }
     let text = match args.format {
-        Format::Table => table(args, &topology, &jobs, &rows),
-        Format::Csv => csv(&rows)?,
+        Format::Table => {
+            let text = format!("{first}{}", table(args, &topology, &jobs, &rows));
+            print::wrapped(&text)
+        }
+        Format::Csv => {
+            eprint!("{first}");
+            csv(&rows)?
+        }
         Format::Json => {
             let rows: Vec<_> = rows.iter().map(|row| row.json(&jobs)).collect();
             print::document(
-                &json!({"topology": topology.name, "share": args.share, "schedules": rows}),
+                &json!({"topology": topology.name, "share": args.share, "schedules": rows, "notes": notes}),
             )?
         }
     };
@@ -165,7 +180,6 @@ fn plan(
     jobs: &[NamedJob],
     policies: &[Policy],
     estimators: &[Which],
-    replayed: bool,
 ) -> anyhow::Result<Vec<Row>> {
     let plain: Vec<_> = jobs.iter().map(|job| job.job.clone()).collect();
     let mut rows = Vec::new();
@@ -173,14 +187,11 @@ fn plan(
         let estimator = which.build(topology);
         for &policy in policies {
             let schedule = schedule(network, &plain, policy, estimator.as_ref())?;
-            let replayed = replayed
-                .then(|| replay(topology, jobs, &schedule))
-                .transpose()?;
             rows.push(Row {
                 policy,
                 estimator: estimator.name(),
                 schedule,
-                replayed,
+                replayed: None,
             });
         }
     }
@@ -215,7 +226,9 @@ pub(super) fn report_table(
             Column::number("latest", "µs"),
         ],
     );
-    for row in plan(topology, network, jobs, &policies, &estimators, true)? {
+    let mut rows = plan(topology, network, jobs, &policies, &estimators)?;
+    measure(&replays(topology, jobs, &rows)?, jobs, &mut rows)?;
+    for row in rows {
         let (made, broken) = row.promises();
         let seen = row.replayed_metrics();
         let number = |value: Option<f64>| value.map_or(Cell::Empty, |v| Cell::number(v * 1e6, 1));
@@ -248,8 +261,36 @@ pub(super) fn report_table(
     Ok(table)
 }
 
-/// Sends the jobs as the schedule says and measures when they arrive.
-fn replay(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow::Result<Vec<f64>> {
+/// What the simulator is to send for each row.
+fn replays<'t>(
+    topology: &'t Topology,
+    jobs: &[NamedJob],
+    rows: &[Row],
+) -> anyhow::Result<Replays<'t>> {
+    let mut replays = Replays::new(topology);
+    for row in rows {
+        replays.push(sends(topology, jobs, &row.schedule)?)?;
+    }
+    Ok(replays)
+}
+
+/// Replays each row.
+fn measure(replays: &Replays<'_>, jobs: &[NamedJob], rows: &mut [Row]) -> anyhow::Result<()> {
+    for (row, ends) in rows.iter_mut().zip(replays.run(jobs.len())?) {
+        let seconds = ends.into_iter().zip(jobs).map(|(end, job)| {
+            let end = end.with_context(|| format!("job `{}` sends nothing", job.name))?;
+            Ok(end as f64 * 1e-9)
+        });
+        row.replayed = Some(seconds.collect::<anyhow::Result<_>>()?);
+    }
+    Ok(())
+}
+
+/// The slowest pace of a sender, GiB/s: the simulator's sources have no slower one.
+const LEAST_PACE: f64 = 1e-3;
+
+/// The jobs as the schedule says: each at its pace, and never faster than it is alone.
+fn sends(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow::Result<Vec<Send>> {
     let mut sends = Vec::new();
     for (index, (job, planned)) in jobs.iter().zip(&schedule.jobs).enumerate() {
         let (from, to) = (topology.find(&job.from)?, topology.find(&job.to)?);
@@ -266,24 +307,30 @@ fn replay(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow
             if until <= sent {
                 continue;
             }
+            let pace = segment.pace.map(|pace| pace.max(LEAST_PACE));
+            if let Some(demand) = job.demand_gib_s.filter(|demand| *demand < LEAST_PACE) {
+                return Err(Usage::error(
+                    format!(
+                        "job `{}`: demand_gib_s = {demand} is below {LEAST_PACE}, the simulator's slowest sender",
+                        job.name.escape_debug()
+                    ),
+                    "--no-replay leaves the simulator away",
+                ));
+            }
+            let rates = pace.into_iter().chain(job.demand_gib_s);
             sends.push(Send {
                 job: index,
                 from,
                 to,
                 bytes: until - sent,
                 start_ns: (segment.start * 1e9).round() as u64,
-                pace_gib_s: segment.pace,
-                window_bytes: job.job.flow.outstanding_bytes as u64,
+                rate_gib_s: rates.reduce(f64::min),
+                window_bytes: des::window(job.job.flow.outstanding_bytes),
             });
             sent = until;
         }
     }
-    let ends = des::replay(topology, &SimulationOptions::default(), &sends, jobs.len())?;
-    let seconds = ends.into_iter().zip(jobs).map(|(end, job)| {
-        let end = end.with_context(|| format!("job `{}` sends nothing", job.name))?;
-        Ok(end as f64 * 1e-9)
-    });
-    seconds.collect()
+    Ok(sends)
 }
 
 impl Row {

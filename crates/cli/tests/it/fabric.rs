@@ -8,12 +8,12 @@ use serde_json::Value;
 
 const FLOWS: &str = include_str!("../../../../examples/flows.toml");
 
-fn error(dir: &Path, arguments: &str, code: i32) -> String {
+pub(crate) fn error(dir: &Path, arguments: &str, code: i32) -> String {
     let assert = dray(dir, arguments).assert().code(code);
     String::from_utf8(assert.get_output().stderr.clone()).unwrap()
 }
 
-fn json(dir: &Path, arguments: &str) -> Value {
+pub(crate) fn json(dir: &Path, arguments: &str) -> Value {
     serde_json::from_str(&output(dir, &format!("{arguments} --format json"))).unwrap()
 }
 

@@ -52,7 +52,7 @@ fn bad_files_name_file_entry_and_rule() {
         message.contains("no experiment is named `nothing`"),
         "{message}"
     );
-    assert!(error(dir.path(), "fabric import empty", 1).contains("empty"));
+    assert!(error(dir.path(), "fabric import empty", 2).contains("empty"));
 }
 
 /// A built-in file, changed: nothing of it has been published.

@@ -21,6 +21,7 @@ mod doctor;
 mod environments;
 mod fabric;
 mod fabric_bench;
+mod fabric_replay;
 mod guide;
 mod help;
 mod library;

@@ -208,17 +208,19 @@ fn detail(function: &mut Function, line: &str) {
     let link: &mut PciLink = &mut node.link;
     if let Some(rest) = line.strip_prefix("NUMA node:") {
         node.numa = rest.trim().parse().ok();
+    } else if let (Some(node_of_flags), true) = (after("NUMA node "), line.starts_with("Flags:")) {
+        // As `lspci -v` has it.
+        node.numa = number(node_of_flags);
     } else if line.starts_with("Bus:") {
         let bus = after("secondary=").and_then(|rest| rest.split(',').next());
         let bus = bus.and_then(|bus| u32::from_str_radix(bus.trim(), 16).ok());
         function.secondary = bus.filter(|bus| *bus != 0).map(|bus| (function.bus.0, bus));
     } else if line.starts_with("LnkCap:") {
         link.max_generation = after("Speed ").and_then(super::generation);
-        link.width = link.width.or_else(|| after("Width ").and_then(lanes));
+        link.max_width = after("Width ").and_then(lanes);
     } else if line.starts_with("LnkSta:") {
         link.generation = after("Speed ").and_then(super::generation);
-        // A link that is down has none.
-        link.width = after("Width ").and_then(lanes).or(link.width);
+        link.width = after("Width ").and_then(lanes);
     } else if let (Some(payload), Some(request)) = (after("MaxPayload "), after("MaxReadReq ")) {
         let size = |size: &u32| size.is_power_of_two() && (128..=4096).contains(size);
         link.mps = number(payload).filter(size);

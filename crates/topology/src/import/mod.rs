@@ -30,7 +30,8 @@ pub struct Imported {
 pub fn import(path: &Path, name: &str) -> Result<Imported, PcieError> {
     let from = path.display().to_string();
     if path.is_dir() {
-        return finish(sysfs::read(path)?, name, &from);
+        let tree = sysfs::read(path).map_err(|error| of_import(error, &from))?;
+        return finish(tree, name, &from);
     }
     import_text(&crate::catalog::read(path)?, &from, name)
 }
@@ -42,31 +43,51 @@ pub fn import(path: &Path, name: &str) -> Result<Imported, PcieError> {
 ///
 /// A text that is none of these, or is cut; a machine without PCI devices.
 pub fn import_text(text: &str, from: &str, name: &str) -> Result<Imported, PcieError> {
+    let tree = tree(text, from).map_err(|error| of_import(error, from))?;
+    finish(tree, name, from)
+}
+
+/// The same error as one about what the machine is imported from.
+fn of_import(error: PcieError, from: &str) -> PcieError {
+    let message = match error {
+        PcieError::Syntax { message, .. } => message,
+        // Of the file that was made from it: the rules of topologies, which it breaks.
+        PcieError::Rule { entry, rule, .. } => format!("{entry}: {rule}"),
+        other => return other,
+    };
+    PcieError::Import {
+        from: from.to_owned(),
+        message,
+    }
+}
+
+fn tree(text: &str, from: &str) -> Result<tree::Tree, PcieError> {
     let start = text.trim_start_matches('\u{feff}').trim_start();
     let is_xml = start.starts_with('<');
-    let tree = match (
+    match (
         is_xml,
         start.contains("<system"),
         start.contains("<topology"),
     ) {
-        (true, true, false) => nccl::read(text, from)?,
-        (true, ..) => hwloc::read(text, from)?,
-        _ if topo_matrix::is_one(text) => topo_matrix::read(text, from)?,
-        _ if lspci::is_one(text) => lspci::read(text, from)?,
+        (true, true, false) => nccl::read(text, from),
+        (true, ..) => hwloc::read(text, from),
+        _ if topo_matrix::is_one(text) => topo_matrix::read(text, from),
+        _ if lspci::is_one(text) => lspci::read(text, from),
         _ => {
             let known = "XML of hwloc (`lstopo --whole-io --of xml`) or NCCL (NCCL_TOPO_DUMP_FILE), \
                          `nvidia-smi topo -m` or `lspci -vv`";
-            return Err(syntax(from, format!("is none of {known}")));
+            Err(syntax(from, format!("is none of {known}")))
         }
-    };
-    finish(tree, name, from)
+    }
 }
 
 fn finish(tree: tree::Tree, name: &str, from: &str) -> Result<Imported, PcieError> {
-    let imported = tree::to_file(tree, name, from)?;
-    // What was written must read back.
-    crate::Topology::from_toml(&imported.toml, &format!("{name}.toml"))?;
-    Ok(imported)
+    let written = tree::to_file(tree, name, from).and_then(|imported| {
+        // What was written must read back.
+        crate::Topology::from_toml(&imported.toml, &format!("{name}.toml"))?;
+        Ok(imported)
+    });
+    written.map_err(|error| of_import(error, from))
 }
 
 /// `8.0 GT/s PCIe` is generation 3, as are `8GT/s` and `8000 MT/s`.
@@ -81,7 +102,7 @@ fn generation(text: &str) -> Option<u32> {
         true => speed / 1000.0,
         false => speed,
     };
-    [2.5, 5.0, 8.0, 16.0, 32.0, 64.0]
+    [2.5, 5.0, 8.0, 16.0, 32.0, 64.0, 128.0]
         .iter()
         .position(|known| (known - speed).abs() < 1e-6)
         .map(|index| index as u32 + 1)
@@ -107,6 +128,7 @@ mod tests {
             "32000 MT/s",
         ]
         .map(generation);
+        assert_eq!(generation("128GT/s"), Some(7));
         assert_eq!(read, [Some(3), Some(4), Some(1), Some(2), Some(5)]);
         assert_eq!(
             ["Unknown", "", "100000 MT/s", "GT/s"].map(generation),

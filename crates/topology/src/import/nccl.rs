@@ -35,6 +35,8 @@ struct Document {
     /// Links of NVLink and xGMI, and network interfaces without a PCI device.
     direct: usize,
     virtual_nics: usize,
+    /// Whether a processor is AMD's.
+    is_amd: bool,
     unnamed: u32,
 }
 
@@ -97,6 +99,7 @@ impl Document {
             match attribute.key.as_ref() {
                 b"numaid" => numa = value.trim().parse().ok(),
                 b"busid" | b"bus" => node.address = value.trim().chars().take(32).collect(),
+                b"vendor" => self.is_amd |= value.as_ref() == "AuthenticAMD",
                 b"class" => node.class = class(&value),
                 b"link_speed" => speed = super::generation(&value),
                 b"link_width" => width = super::width(&value),
@@ -203,9 +206,10 @@ impl Document {
                 .notes
                 .push(format!("{what} without a PCI address are left out"));
         }
-        self.tree
-            .notes
-            .push("NCCL does not say which NUMA nodes share a socket: each is one here".to_owned());
+        if self.is_amd {
+            let note = "rates between sockets are those of Intel's UPI, and the processor is AMD's: set timing.socket_gib_s";
+            self.tree.notes.push(note.to_owned());
+        }
         self.tree
     }
 }

@@ -176,8 +176,8 @@ fn link(path: &Path) -> PciLink {
     PciLink {
         generation: speed("current_link_speed"),
         max_generation: speed("max_link_speed"),
-        // A link that is down has none.
-        width: width("current_link_width").or_else(|| width("max_link_width")),
+        width: width("current_link_width"),
+        max_width: width("max_link_width"),
         mps,
         mrrs,
         gb_s: None,

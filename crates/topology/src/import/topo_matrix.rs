@@ -269,7 +269,12 @@ fn without_colours(text: &str) -> String {
         let end = after.find(|c: char| c.is_ascii_alphabetic());
         rest = end.map_or("", |end| &after[end + 1..]);
     }
-    plain + rest
+    plain += rest;
+    // Where a terminal's text was pasted, ESC is lost and the rest of its commands is not.
+    for command in ["[4m", "[0m"] {
+        plain = plain.replace(command, "");
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -302,6 +307,13 @@ mod tests {
         );
         let numa: Vec<Option<u32>> = tree.roots.iter().map(|root| root.numa).collect();
         assert_eq!(numa, [Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn a_pasted_matrix_is_read_without_the_escape_characters() {
+        let pasted = MATRIX.replace('\u{1b}', "");
+        assert!(pasted.contains("[4mGPU0") && is_one(&pasted));
+        assert_eq!(read(&pasted, "x").unwrap(), read(MATRIX, "x").unwrap());
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Imported;
 use crate::PcieError;
-use crate::{EndpointEntry, ForwarderEntry, HostEntry, HostParameters, LinkEntry, TopologyFile};
+use crate::{
+    EndpointEntry, ForwarderEntry, HostEntry, HostParameters, LinkEntry, LinkRate, TopologyFile,
+};
 
 /// What hangs on the sockets of a machine, and what is to be said of it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,6 +39,8 @@ pub(super) struct PciLink {
     /// What its end can do; an idle one may run slower.
     pub(super) max_generation: Option<u32>,
     pub(super) width: Option<u32>,
+    /// Lanes that its end has; fewer may be in use.
+    pub(super) max_width: Option<u32>,
     pub(super) mps: Option<u32>,
     pub(super) mrrs: Option<u32>,
     /// Bandwidth where only that is known, GB/s.
@@ -68,13 +72,30 @@ impl PciNode {
         }
     }
 
-    /// Whether its link runs slowly while it has nothing to do.
+    /// Whether its link runs slowly while it has nothing to do: a GPU's or an accelerator's, and that of a card's own
+    /// switch, which has one such device below it and is of its vendor.
     fn slows_down(&self) -> bool {
-        matches!(self.class >> 16, 0x03 | 0x0b | 0x12)
+        if !self.is_bridge() {
+            return matches!(self.class >> 16, 0x03 | 0x0b | 0x12);
+        }
+        let mut devices = Vec::new();
+        self.devices(&mut devices);
+        let first = devices.iter().find(|node| node.slows_down());
+        let vendor = |node: &PciNode| node.id.map(|(vendor, _)| vendor);
+        first.is_some_and(|card| {
+            let same = devices.iter().all(|node| node.device() == card.device());
+            same && vendor(self).is_some() && vendor(self) == vendor(card)
+        })
     }
 
-    fn function(&self) -> &str {
-        self.address.rsplit('.').next().unwrap_or("0")
+    /// All below it that are no bridges.
+    fn devices<'n>(&'n self, found: &mut Vec<&'n PciNode>) {
+        for child in &self.below {
+            match child.is_bridge() {
+                true => child.devices(found),
+                false => found.push(child),
+            }
+        }
     }
 
     /// Its address without the function.
@@ -100,6 +121,10 @@ struct Writer {
     idle: Vec<String>,
     slow: Vec<String>,
     seen: BTreeSet<String>,
+    /// Devices beside the root complex that are endpoints.
+    beside: BTreeSet<String>,
+    /// Links whose generation and lanes follow from their product.
+    products: usize,
     twice: usize,
 }
 
@@ -125,6 +150,8 @@ pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, Pc
         idle: Vec::new(),
         slow: Vec::new(),
         seen: BTreeSet::new(),
+        beside: BTreeSet::new(),
+        products: 0,
         twice: 0,
         sockets,
     };
@@ -177,7 +204,7 @@ fn sockets(
     let package = |node: &u32| packages.get(node).copied();
     let known: Option<Vec<u32>> = numa.iter().map(package).collect();
     let groups = known.filter(|_| !packages.is_empty());
-    let groups = groups.unwrap_or_else(|| numa.iter().copied().collect());
+    let groups = groups.unwrap_or_else(|| two_sockets(&numa, notes));
     let distinct: BTreeSet<u32> = groups.iter().copied().collect();
     if distinct.len() < numa.len() {
         let (nodes, sockets) = (numa.len(), distinct.len());
@@ -185,6 +212,21 @@ fn sockets(
     }
     let index = |group: &u32| distinct.iter().take_while(|known| *known < group).count() as u32;
     numa.into_iter().zip(groups.iter().map(index)).collect()
+}
+
+/// Sockets of NUMA nodes of which nothing is known but their numbers. A package with several has them in a row, and few
+/// servers have more than two packages: of more than two nodes the lower half of the numbers is one.
+fn two_sockets(numa: &BTreeSet<u32>, notes: &mut Vec<String>) -> Vec<u32> {
+    if numa.len() <= 2 {
+        return numa.iter().copied().collect();
+    }
+    let count = numa.last().map_or(0, |last| last + 1);
+    let half = count.div_ceil(2);
+    notes.push(format!(
+        "which of {} NUMA nodes share a socket is not known: those below {half} are taken for one, the others for another",
+        numa.len()
+    ));
+    numa.iter().map(|node| u32::from(*node >= half)).collect()
 }
 
 fn collect_numa(node: &PciNode, numa: &mut BTreeSet<u32>) {
@@ -205,6 +247,13 @@ impl Writer {
         }
         for slow in &self.slow {
             notes.push(slow.clone());
+        }
+        if self.products > 0 {
+            let links = dray_output::counted(self.products, "link");
+            notes.push(format!(
+                "hwloc has the product of speed and lanes only: {links} have the lowest generation that gives it with 16 lanes \
+                 at most, and 4 for NVMe"
+            ));
         }
         let counts = [
             (self.left_out, "of the platform itself"),
@@ -250,7 +299,10 @@ impl Writer {
         }
         if !node.is_bridge() {
             match node.word() {
-                Some(_) if port.is_none() && node.function() != "0" => self.functions += 1,
+                // Beside the root complex functions of one device share its place.
+                Some(_) if port.is_none() && !self.beside.insert(node.device().to_owned()) => {
+                    self.functions += 1;
+                }
                 Some(word) => self.endpoint(node, word, upper, port),
                 // Below a link every device counts; beside the root complex most are its own.
                 None if port.is_some() => self.endpoint(node, "device", upper, port),
@@ -321,12 +373,64 @@ impl Writer {
         Some(now)
     }
 
+    /// Lanes of a link: those in use, with a note where both ends have more.
+    fn width(&mut self, node: &PciNode, port: Option<&PciLink>) -> Option<u32> {
+        let own = &node.link;
+        let now = own.width.or(port.and_then(|link| link.width));
+        let ends = [own.max_width, port.and_then(|link| link.max_width)];
+        let most = ends.into_iter().flatten().min();
+        let (Some(now), Some(most)) = (now, most) else {
+            // A link that is down has none.
+            return now.or(most);
+        };
+        if now < most {
+            let name = &node.address;
+            self.slow.push(format!(
+                "{name} runs with x{now}, which the file has; its link can do x{most}"
+            ));
+        }
+        Some(now)
+    }
+
+    /// Speed of a link of which hwloc has the product of lanes and raw rate only: the lowest generation that gives it with the
+    /// lanes that such a device has. What gives none is a rate; payload is less of it, as of Gen3 x16.
+    fn product(&mut self, node: &PciNode, gb_s: f64, entry: &mut LinkEntry) {
+        let most = match node.word() {
+            Some("nvme") => 4,
+            _ => 16,
+        };
+        let lanes = [1, 2, 4, 8, 16].into_iter().filter(|lanes| *lanes <= most);
+        let pairs =
+            (1..=7).flat_map(|generation| lanes.clone().map(move |lanes| (generation, lanes)));
+        // hwloc writes single precision; Gen1 x16 and Gen3 x4 are 1.5 % apart.
+        let same = |&(generation, lanes): &(u32, u32)| {
+            (LinkRate::raw_gb_s(generation, lanes) / gb_s - 1.0).abs() < 0.005
+        };
+        let mut pairs = pairs.filter(same);
+        if let Some((generation, lanes)) = pairs.next() {
+            entry.generation = Some(generation);
+            entry.width = Some(lanes);
+            self.products += 1;
+        } else {
+            let payload = LinkRate::of(3, 16, 256).payload_gib_s(256) / LinkRate::raw_gb_s(3, 16);
+            let gib_s = (gb_s * payload * 1000.0).round() / 1000.0;
+            entry.down_gib_s = Some(gib_s);
+            entry.up_gib_s = Some(gib_s);
+        }
+        if node.slows_down() && entry.generation.is_some_and(|generation| generation <= 2) {
+            self.idle.push(format!(
+                "{} runs at {gb_s:.1} GB/s now, perhaps as it is idle: hwloc does not say what its link can do",
+                node.address
+            ));
+        }
+    }
+
     fn link(&mut self, upper: &str, node: &PciNode, port: Option<&PciLink>) {
         let own = &node.link;
         let lower = &node.address;
         let from_port = |get: fn(&PciLink) -> Option<u32>| port.and_then(get);
         let generation = self.generation(node, port);
-        let width = own.width.or(from_port(|link| link.width));
+        let width = self.width(node, port);
         let mps = match (own.mps, from_port(|link| link.mps)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -339,15 +443,12 @@ impl Writer {
             mrrs: own.mrrs,
             ..LinkEntry::default()
         };
-        if let (None, Some(gb_s)) = (generation, own.gb_s) {
-            // hwloc has the product of both only.
-            let gib_s = (gb_s / 1.073_741_824 * 1000.0).round() / 1000.0;
-            entry.down_gib_s = Some(gib_s);
-            entry.up_gib_s = Some(gib_s);
+        if let (None, None, Some(gb_s)) = (generation, width, own.gb_s) {
+            self.product(node, gb_s, &mut entry);
         }
         for (key, missing) in [
-            ("generation", generation.is_none()),
-            ("width", width.is_none()),
+            ("generation", entry.generation.is_none()),
+            ("width", entry.width.is_none()),
             ("mps", mps.is_none()),
             ("mrrs", own.mrrs.is_none()),
         ] {

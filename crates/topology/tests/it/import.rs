@@ -263,3 +263,159 @@ fn lspci_and_a_matrix_are_told_apart_by_what_they_say() {
         assert!(error.starts_with("x: "), "{other:?}: {error}");
     }
 }
+
+const LSPCI: &str = "\
+00:01.0 PCI bridge [0604]: Advanced Micro Devices Device [1022:1483]
+\tBus: primary=00, secondary=01, subordinate=03
+\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16
+\t\tLnkSta:\tSpeed 2.5GT/s, Width x8
+01:00.0 PCI bridge [0604]: Advanced Micro Devices Navi 10 XL Upstream Port [1002:1478]
+\tBus: primary=01, secondary=02, subordinate=03
+\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16
+\t\tLnkSta:\tSpeed 2.5GT/s, Width x8
+02:00.0 PCI bridge [0604]: Advanced Micro Devices Navi 10 XL Downstream Port [1002:1479]
+\tBus: primary=02, secondary=03, subordinate=03
+\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16
+\t\tLnkSta:\tSpeed 16GT/s, Width x16
+03:00.0 VGA compatible controller [0300]: Advanced Micro Devices Navi 21 [1002:73bf]
+\tFlags: bus master, fast devsel, latency 0, IRQ 72, NUMA node 1, IOMMU group 3
+\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16
+\t\tLnkSta:\tSpeed 16GT/s, Width x16
+03:00.1 Audio device [0403]: Advanced Micro Devices Navi 21 HDMI Audio [1002:ab28]
+00:1f.0 ISA bridge [0601]: Intel Corporation Device [8086:a30c]
+00:1f.2 SATA controller [0106]: Intel Corporation Device [8086:a352]
+00:1f.3 SATA controller [0106]: Intel Corporation Device [8086:a353]
+";
+
+#[test]
+fn a_card_with_a_switch_of_its_own_idles_at_the_switch() {
+    let imported = import_text(LSPCI, "lspci.txt", "machine").unwrap();
+    let topology = topology(&imported);
+    let edge = topology
+        .node(topology.find("0000:01:00.0").unwrap())
+        .inputs
+        .clone();
+    let link = topology.link(topology.edge(edge[0]).link);
+    assert_eq!((link.generation, link.width), (4, 8));
+    let words = "0000:01:00.0 runs at Gen1 now, as idle devices do; its link can do Gen4";
+    assert!(has_note(&imported, words), "{:?}", imported.notes);
+    let words = "0000:01:00.0 runs with x8, which the file has; its link can do x16";
+    assert!(has_note(&imported, words), "{:?}", imported.notes);
+    // A switch of another vendor leads to the card: what slows it down is not known.
+    let other = LSPCI.replace("[1002:1478]", "[10b5:8747]");
+    let imported = import_text(&other, "lspci.txt", "machine").unwrap();
+    assert!(has_note(
+        &imported,
+        "0000:01:00.0 runs at Gen1, which the file has"
+    ));
+}
+
+#[test]
+fn functions_beside_the_root_complex_need_not_be_the_first() {
+    let imported = import_text(LSPCI, "lspci.txt", "machine").unwrap();
+    let names = endpoints(&topology(&imported)).join("\n");
+    assert!(
+        names.contains("0000:00:1f.2 storage") && !names.contains("00:1f.3"),
+        "{names}"
+    );
+}
+
+#[test]
+fn flags_of_lspci_v_have_the_numa_node() {
+    let two = "01:00.0 3D controller: NVIDIA A\n\tFlags: bus master, IRQ 5, NUMA node 0\n\
+        02:00.0 3D controller: NVIDIA A\n\tFlags: bus master, IRQ 5, NUMA node 1, IOMMU group 2\n";
+    let imported = import_text(two, "lspci.txt", "machine").unwrap();
+    let names = endpoints(&topology(&imported)).join("\n");
+    assert!(names.contains("host.1"), "{names}");
+}
+
+#[test]
+fn numa_nodes_of_which_no_package_is_known_are_two_sockets() {
+    let mut text = String::from("<system version=\"1\">");
+    for node in 0..8 {
+        text += &format!(
+            "<cpu numaid=\"{node}\" vendor=\"AuthenticAMD\"><pci busid=\"0000:{node:02x}:00.0\" class=\"0x030200\" \
+             link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"/></cpu>"
+        );
+    }
+    let imported = import_text(&(text + "</system>"), "nccl.xml", "machine").unwrap();
+    let topology = topology(&imported);
+    assert_eq!(topology.sockets().count(), 2);
+    let far = topology
+        .route_by_name("0000:00:00.0", "0000:07:00.0")
+        .unwrap();
+    let near = topology
+        .route_by_name("0000:00:00.0", "0000:03:00.0")
+        .unwrap();
+    assert_eq!((far.len(), near.len()), (3, 2));
+    assert!(has_note(&imported, "those below 4 are taken for one"));
+    assert!(has_note(&imported, "the processor is AMD's"));
+}
+
+#[test]
+fn the_product_of_hwloc_is_no_payload() {
+    let device = |address: &str, class: &str, speed: &str| {
+        format!(
+            "<object type=\"Bridge\" bridge_type=\"1-1\" pci_busid=\"0000:00:{address}.0\" pci_link_speed=\"{speed}\">\
+             <object type=\"PCIDev\" pci_busid=\"0000:{address}:00.0\" pci_type=\"{class} [10de:1eb8]\" \
+             pci_link_speed=\"{speed}\"/></object>"
+        )
+    };
+    let text = format!(
+        "<topology><object type=\"Machine\"><object type=\"Bridge\" bridge_type=\"0-1\">{}{}{}{}</object></object></topology>",
+        device("01", "0302", "63.015385"),
+        device("02", "0108", "15.753846"),
+        device("03", "0302", "4.000000"),
+        device("04", "0200", "9.3"),
+    );
+    let imported = import_text(&text, "x.xml", "machine").unwrap();
+    let topology = topology(&imported);
+    let found = endpoints(&topology).join("\n");
+    for words in [
+        "01:00.0 gpu host.0 Gen5 x16",
+        "02:00.0 nvme host.0 Gen5 x4",
+        "03:00.0 gpu host.0 Gen1 x16",
+    ] {
+        assert!(found.contains(words), "{found}");
+    }
+    assert!(has_note(
+        &imported,
+        "0000:03:00.0 runs at 4.0 GB/s now, perhaps as it is idle"
+    ));
+    assert!(has_note(
+        &imported,
+        "3 links have the lowest generation that gives it"
+    ));
+    let width = |name: &str| {
+        let path = topology.route_by_name("host", name).unwrap();
+        topology.edge(path[0]).capacity_gib_s
+    };
+    assert!((width("0000:01:00.0") - 53.2).abs() < 0.1);
+    // No link has 9.3 GB/s: a tenth less of it is payload, as of others.
+    assert!(
+        (width("0000:04:00.0") - 7.85).abs() < 0.03,
+        "{}",
+        width("0000:04:00.0")
+    );
+}
+
+#[test]
+fn failures_name_what_is_imported_and_what_is_read() {
+    let mut crowd = String::new();
+    for device in 0..32 {
+        for bus in 0..3 {
+            crowd += &format!("{bus:04x}:00:{device:02x}.0 Ethernet controller: X\n");
+        }
+    }
+    for text in ["", "<a/>", "<system>", &crowd] {
+        let error = import_text(text, "machine.txt", "imported").unwrap_err();
+        assert!(error.to_string().starts_with("machine.txt: "), "{error}");
+        assert!(
+            error.hint().unwrap().contains("dray fabric import --help"),
+            "{error}"
+        );
+        assert!(error.is_bad_input());
+    }
+    let missing = import(Path::new("/nowhere/at/all"), "imported").unwrap_err();
+    assert!(missing.is_bad_input(), "{missing}");
+}

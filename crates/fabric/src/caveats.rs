@@ -1,0 +1,152 @@
+//! What estimates of paths rest on and no file says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dray_flow::EdgeId;
+use dray_pcie::{NodeKind, Topology};
+
+use crate::network::topology_edges;
+
+/// Links and sockets that a sentence names at most.
+const NAMED: usize = 3;
+
+/// What is not known of the ways of flows, one sentence each: links whose speed an import could not read, and root
+/// complexes between devices whose limit the topology does not give. `what` is the word for several flows.
+pub fn caveats<'p>(
+    topology: &Topology,
+    what: &str,
+    paths: impl Iterator<Item = &'p [EdgeId]>,
+) -> Vec<String> {
+    let (mut defaults, mut sockets) = (BTreeMap::new(), BTreeSet::new());
+    let (mut count, mut peers) = (0, 0);
+    for path in paths {
+        count += 1;
+        let path = topology_edges(topology, path);
+        for &id in &path {
+            let edge = topology.edge(id);
+            let link = topology.link(edge.link);
+            let is_speed = |key: &String| matches!(key.as_str(), "generation" | "width");
+            if !edge.capacity_given && link.unread.iter().any(is_speed) {
+                let speed = format!("{} (Gen{} x{})", edge.name, link.generation, link.width);
+                defaults.entry(edge.link.0).or_insert(speed);
+            }
+        }
+        // A path that ends in a socket is none between devices.
+        let inner = path.iter().take(path.len().saturating_sub(1));
+        let unlimited = inner.filter_map(|&id| {
+            let node = topology.node(topology.edge(id).to);
+            match &node.kind {
+                NodeKind::Socket { parameters, .. } if parameters.peer_write_gib_s == 0.0 => {
+                    Some(node.name.clone())
+                }
+                _ => None,
+            }
+        });
+        let unlimited: Vec<String> = unlimited.collect();
+        // From a socket to a device, too, a path may pass another socket.
+        let starts = path.first().map(|&id| topology.edge(id).from);
+        let ends = path.last().map(|&id| topology.edge(id).to);
+        let is_socket = |node| matches!(topology.node(node).kind, NodeKind::Socket { .. });
+        let between_devices = !starts.is_some_and(is_socket) && !ends.is_some_and(is_socket);
+        if between_devices && !unlimited.is_empty() {
+            peers += 1;
+            sockets.extend(unlimited);
+        }
+    }
+    let mut notes = Vec::new();
+    if !defaults.is_empty() {
+        let links = dray_output::counted(defaults.len(), "link");
+        let names = first(defaults.values());
+        notes.push(format!(
+            "the speed of {links} on the way could not be read and is the default: {names}"
+        ));
+    }
+    if peers > 0 {
+        notes.push(format!(
+            "{peers} of {count} {what} go from device to device through {}, and the topology does not say how much a root complex \
+             forwards (peer_write_gib_s): rates may be too high; 7 to 26 GB/s have been measured with x16 links of Gen3 and Gen4",
+            first(sockets.iter())
+        ));
+    }
+    notes
+}
+
+fn first<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let named: Vec<&str> = names.take(NAMED).map(String::as_str).collect();
+    match more {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::{network, route};
+
+    const DESK: &str = r#"
+        name = "desk"
+        [[host]]
+        name = "pc"
+        [[endpoint]]
+        name = "a"
+        [[endpoint]]
+        name = "b"
+        [[link]]
+        ends = ["pc.0", "a"]
+        [[link]]
+        ends = ["pc.0", "b"]
+        unread = ["generation", "width", "mps"]
+    "#;
+
+    fn of(text: &str, pairs: &[(&str, &str)]) -> (Vec<String>, Vec<f64>) {
+        let topology = Topology::from_toml(text, "desk.toml").unwrap();
+        let network = network(&topology).unwrap();
+        let path = |(from, to): &(&str, &str)| route(&topology, &network, from, to).unwrap();
+        let paths: Vec<_> = pairs.iter().map(path).collect();
+        let narrowest = |path: &Vec<EdgeId>| {
+            let widths = path.iter().map(|edge| network.edge(*edge).capacity());
+            widths.fold(f64::INFINITY, f64::min)
+        };
+        let notes = caveats(&topology, "flows", paths.iter().map(Vec::as_slice));
+        (notes, paths.iter().map(narrowest).collect())
+    }
+
+    #[test]
+    fn peer_traffic_has_the_limit_of_the_root_complex_or_a_note() {
+        let pairs = [("a", "b"), ("pc", "a"), ("b", "pc")];
+        let (notes, _) = of(DESK, &pairs);
+        assert!(
+            notes[1].starts_with("1 of 3 flows go from device to device through pc.0"),
+            "{notes:?}"
+        );
+        let limit = "[host.timing]\n        peer_write_gib_s = 4.5\n        [[endpoint]]\n        name = \"a\"";
+        let limited = DESK.replacen("[[endpoint]]\n        name = \"a\"", limit, 1);
+        let (notes, widths) = of(&limited, &pairs);
+        assert!(
+            !notes.iter().any(|note| note.contains("root complex")),
+            "{notes:?}"
+        );
+        assert_eq!(widths[0], 4.5);
+        // A core's and the memory's traffic is not forwarded.
+        assert!(widths[1] > 12.0 && widths[2] > 12.0, "{widths:?}");
+    }
+
+    #[test]
+    fn links_with_a_default_for_their_speed_are_named() {
+        let (notes, _) = of(DESK, &[("pc", "b")]);
+        assert_eq!(
+            notes,
+            [
+                "the speed of 1 link on the way could not be read and is the default: pc.0>b (Gen3 x16)"
+            ]
+        );
+        assert!(of(DESK, &[("pc", "a")]).0.is_empty());
+        let given = DESK.replace(
+            "unread",
+            "down_gib_s = 7.0\n        up_gib_s = 7.0\n        unread",
+        );
+        assert!(of(&given, &[("pc", "b")]).0.is_empty());
+    }
+}
