@@ -154,7 +154,7 @@ pub fn machine() -> (u64, Vec<(u32, u64)>) {
 }
 
 /// Nodes of a directory like the kernel's, in order, and their bytes of memory.
-fn nodes(directory: &Path) -> Vec<(u32, u64)> {
+pub(crate) fn nodes(directory: &Path) -> Vec<(u32, u64)> {
     let mut nodes = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -165,7 +165,8 @@ fn nodes(directory: &Path) -> Vec<(u32, u64)> {
         let Ok(text) = std::fs::read_to_string(entry.path().join("meminfo")) else {
             continue;
         };
-        if let Some(total) = kilobytes(&text, "MemTotal:") {
+        // Nodes of cores alone have none.
+        if let Some(total) = kilobytes(&text, "MemTotal:").filter(|total| *total > 0) {
             nodes.push((number, total << 10));
         }
     }
@@ -173,7 +174,7 @@ fn nodes(directory: &Path) -> Vec<(u32, u64)> {
     nodes
 }
 
-fn kilobytes(text: &str, field: &str) -> Option<u64> {
+pub(crate) fn kilobytes(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.contains(field))?;
     let (_, value) = line.split_once(field)?;
     value.split_whitespace().next()?.parse().ok()
@@ -187,7 +188,7 @@ mod tests {
     fn nodes_are_found_by_their_directories() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path();
-        for (node, kilobytes) in [(10, 40), (0, 20), (2, 30)] {
+        for (node, kilobytes) in [(10, 40), (0, 20), (3, 0), (2, 30)] {
             let node_place = place.join(format!("node{node}"));
             std::fs::create_dir(&node_place).expect("a directory");
             let text =
