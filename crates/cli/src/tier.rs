@@ -2,6 +2,7 @@
 
 mod bench;
 mod by_kernel;
+mod metrics;
 mod prepare;
 mod run;
 mod set;
@@ -84,7 +85,9 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Print what sessions do, live on a terminal.
-    #[command(after_help = "Example:\n  dray tier status --session 4711")]
+    #[command(
+        after_help = "Examples:\n  dray tier status --session 4711\n  dray tier status --format openmetrics    all sessions of this user"
+    )]
     Status(status::Args),
     /// Set knobs of a session that runs; without any, list them.
     #[command(after_help = "Example:\n  dray tier set limit_mt_num=8 cpu_multi_copy_pages=1")]
@@ -106,7 +109,7 @@ struct Session {
     /// What moves pages.
     #[arg(long, value_enum, default_value_t = BackEnd::Kernel)]
     back_end: BackEnd,
-    /// The fast tier: bytes or percent of it, a NUMA node, or so much of one (node:0:4G). Without it the discovered
+    /// The fast tier: bytes or percent of it, NUMA nodes (node:0,1), or so much of one (node:0:4G). Without it the discovered
     /// one; with --back-end uffd 50% of memory.
     #[arg(long, value_name = "SIZE|node:N", value_parser = size)]
     fast: Option<Size>,

@@ -184,34 +184,40 @@ fn members(args: &Session) -> anyhow::Result<Members> {
 fn tiers(args: &Session, sys: &Path) -> anyhow::Result<(Tiers, [u64; 2])> {
     let usage = |error: &NodesError| Usage::error(error.to_string(), error.hint());
     let (_, nodes) = machine();
-    for (flag, size) in [("--fast", args.fast), ("--slow", args.slow)] {
+    let sizes = [("--fast", args.fast), ("--slow", args.slow)];
+    for (flag, size) in sizes {
         // A node that is not there is the first that is wrong.
-        if let Some(Size::Node(_) | Size::NodeBytes(..)) = size {
-            resolve(flag, size, u64::MAX, &nodes)?;
+        for node in size.into_iter().flat_map(Size::nodes) {
+            resolve(flag, Some(Size::Node(node)), u64::MAX, &nodes)?;
         }
     }
     if nodes.len() < 2 {
         return Err(usage(&NodesError::OneNode));
     }
-    let named = [args.fast, args.slow].map(|size| match size {
-        Some(Size::Node(node) | Size::NodeBytes(node, _)) => Some(node),
-        _ => None,
-    });
-    let others = |node: u32| -> Vec<u32> {
+    let [fast, slow] = sizes.map(|(_, size)| size.map(Size::nodes).unwrap_or_default());
+    let others = |named: &[u32]| -> Vec<u32> {
         let all = nodes.iter().map(|(node, _)| *node);
-        all.filter(|other| *other != node).collect()
+        all.filter(|node| !named.contains(node)).collect()
+    };
+    let named = match [fast.is_empty(), slow.is_empty()] {
+        [true, true] => None,
+        [false, true] => Some([fast.clone(), others(&fast)]),
+        [true, false] => Some([others(&slow), slow]),
+        [false, false] => Some([fast, slow]),
     };
     let tiers = match named {
-        [Some(fast), Some(slow)] if fast == slow => {
+        None => Tiers::discover(sys).map_err(|error| usage(&error))?,
+        Some([fast, slow])
+            if fast.is_empty()
+                || slow.is_empty()
+                || fast.iter().any(|node| slow.contains(node)) =>
+        {
             return Err(Usage::error(
-                "both tiers are the same node",
-                "give two nodes, or none: they are discovered",
+                "both tiers are the same node, or one has none",
+                "give two nodes, or lists: --fast node:0,1 --slow node:2; or none: they are discovered",
             ));
         }
-        [None, None] => Tiers::discover(sys).map_err(|error| usage(&error))?,
-        [Some(fast), Some(slow)] => Tiers::of(sys, [vec![fast], vec![slow]], Source::Named),
-        [Some(fast), None] => Tiers::of(sys, [vec![fast], others(fast)], Source::Named),
-        [None, Some(slow)] => Tiers::of(sys, [others(slow), vec![slow]], Source::Named),
+        Some(named) => Tiers::of(sys, named, Source::Named),
     };
     let bytes = |tier: usize, flag: &str, size: Option<Size>| match size {
         Some(size @ (Size::Bytes(_) | Size::Percent(_))) => {

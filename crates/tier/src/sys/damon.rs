@@ -140,6 +140,8 @@ impl Interface {
             io::ErrorKind::PermissionDenied => DamonError::Forbidden,
             _ => failed("nr_kdamonds")(error),
         })?;
+        // What is not built is said first: that others use it is nothing that one could wait for.
+        built(directory, target)?;
         // SAFETY: it locks a file of ours.
         if unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
             return Err(DamonError::InUse);
@@ -192,18 +194,9 @@ impl Interface {
 
     fn set_up(&self, index: u32, target: Target) -> Result<(), DamonError> {
         self.write(&format!("{index}/contexts/nr_contexts"), "1")?;
-        let context = format!("{index}/contexts/0");
-        let able = self
-            .read(&format!("{context}/avail_operations"))
-            .unwrap_or_default();
-        let wanted = target.operations();
-        match able.split_whitespace().any(|name| name == wanted) {
-            true => self.write(&format!("{context}/operations"), wanted),
-            false => Err(match target {
-                Target::Process(_) => DamonError::NoVaddr,
-                Target::Memory => DamonError::NoPaddr,
-            }),
-        }
+        built(&self.directory, target)?;
+        let operations = format!("{index}/contexts/0/operations");
+        self.write(&operations, target.operations())
     }
 
     /// A monitor of the interface, if one is left.
@@ -232,6 +225,18 @@ impl Interface {
     fn read(&self, path: &str) -> Result<String, ()> {
         let text = fs::read_to_string(self.directory.join(path));
         text.map(|text| text.trim().to_owned()).map_err(|_| ())
+    }
+}
+
+/// Whether the kernel has the operations for a target: the first context of anybody's says so.
+fn built(directory: &Path, target: Target) -> Result<(), DamonError> {
+    let able = fs::read_to_string(directory.join("0/contexts/0/avail_operations"));
+    let Ok(able) = able else { return Ok(()) };
+    let wanted = target.operations();
+    match (able.split_whitespace().any(|name| name == wanted), target) {
+        (true, _) => Ok(()),
+        (false, Target::Process(_)) => Err(DamonError::NoVaddr),
+        (false, Target::Memory) => Err(DamonError::NoPaddr),
     }
 }
 
@@ -533,8 +538,6 @@ mod tests {
         let two = [Target::Process(77), Target::Process(78)];
         // The kernel makes the directories.
         fs::create_dir_all(root.path().join("1/contexts/0")).expect("a directory");
-        let put = |path: &str, text: &str| fs::write(root.path().join(path), text).expect(path);
-        put("1/contexts/0/avail_operations", "fvaddr\n");
         let interface = Interface::take(root.path(), 2, two[0]).expect("it is free");
         let monitors = two.map(|target| interface.monitor(target).expect("there are two"));
         assert_eq!(monitors.each_ref().map(|monitor| monitor.index), [0, 1]);
@@ -547,6 +550,17 @@ mod tests {
         interface.monitor(Target::Process(79)).expect("one is free");
         drop(interface);
         assert_eq!(read(&root, "nr_kdamonds"), "0");
+    }
+
+    #[test]
+    fn what_is_not_built_is_said_before_that_it_is_in_use() {
+        let root = kernel("paddr");
+        let holder = Interface::take(root.path(), 1, Target::Memory).expect("it is free");
+        let error = Damon::take(root.path(), 77).expect_err("no virtual addresses");
+        assert!(matches!(error, DamonError::NoVaddr), "{error}");
+        let error = Interface::take(root.path(), 1, Target::Memory).expect_err("it is taken");
+        assert!(matches!(error, DamonError::InUse), "{error}");
+        drop(holder);
     }
 
     #[test]
