@@ -1,8 +1,9 @@
 //! `dray tier`.
 
 mod bench;
+mod by_kernel;
+mod metrics;
 mod prepare;
-mod remote;
 mod run;
 mod set;
 mod status;
@@ -18,24 +19,40 @@ use dray_tier::size::Size;
 
 const EXAMPLES: &str = "\
 Examples:
-  dray tier --fast 256M -- redis-server            memory beyond 256 MiB is slow
-  dray tier --fast node:0 --slow node:1 -- ./program
-  dray tier --fast 25% --policy memtis --mover virtual --stats -- ./program
+  dray tier -- ./program                           nodes are discovered
+  dray tier --fast 4G --stats -- redis-server      at most 4 GiB on the fast nodes
   dray tier --fast node:0:4G --slow node:1 --pid 1234
+  dray tier --cgroup system.slice/app.service
+  dray tier --back-end uffd --fast 256M -- ./program      on one node, too
   dray tier status                                 while it runs
   dray tier bench                                  cost of moving pages here
-  dray tier set limit_mt_num=8 cpu_multi_copy_pages=1
+  dray tier set promote_rate_limit_MBps=100
 
-A preload library in the program, and a process on its memory (dray-tier) that
-has given up all rights, move its pages, and those of the programs that it
-starts. This needs Linux 6.8 or later, and userfaultfd(2). No memory is
-registered before the fast tier is full.
+The kernel moves pages between NUMA nodes (move_pages(2), Linux 6.7 or later),
+from outside of the programs: static, Go and setuid programs, containers, shared
+and file memory, huge pages. Nothing is loaded into a program, and if dray ends
+the program goes on. A page costs some 3 us of core time; the end of a session
+prints the measured time. Private mappings of files that other processes map,
+as libraries are, stay.
 
+Fast and slow nodes come from the kernel's memory tiers, or else from the HMAT,
+or else nodes without cores are slow. On one node the exit code is 2.
+Pages that several processes map need CAP_SYS_NICE and CAP_SYS_ADMIN, processes
+of others CAP_SYS_PTRACE. What is left out is printed at the start.
+Accesses are tracked by DAMON (virtual addresses, up to 16 processes), or else
+by idle page tracking, or else by DAMON (physical addresses): all three need
+root; or else writes by soft-dirty bits, which needs no root. Nothing tracks
+reads without root. Where nothing is tracked tpp, memtis and lru are refused.
+A process that ends before it is looked at is counted as missed.
+
+--back-end uffd has a preload library in the program, and a process on its
+memory (dray-tier) that has given up all rights, move its pages, and those of
+the programs that it starts. This needs Linux 6.8 or later, userfaultfd(2), and
+a dynamically linked program without privileges of its own. No memory is
+registered before the fast tier is full. Only private anonymous memory moves.
 Without --tracking only writes are seen: for tpp, memtis and lru a page that is
-only read is idle. rotate and none need no tracking. DAMON and hints see reads
-too; --order shared-read, which sees no writes, needs one of them for tpp,
-memtis and lru.
-
+only read is idle. DAMON and hints see reads too; --order shared-read, which
+sees no writes, needs one of them for tpp, memtis and lru.
 A page is not accessible for the microseconds of a move. A program can behave
 differently than without dray if it
   is killed with a robust mutex that it has just taken,
@@ -45,14 +62,15 @@ differently than without dray if it
     VFIO, or starts threads, by system calls of its own (calls of the C library
     are safe),
   kills the process dray-tier, or is saved or recorded as it runs (CRIU, rr).
-Processes that it leaves in the background have dray as their parent, as long as
-dray runs.
-Memory that is locked does not move. dray prints these limits at the start,
-except with --stats-file.
+Memory that is locked does not move.
+
+Processes that a program leaves in the background have dray as their parent, as
+long as dray runs. dray prints conditions and limits at the start, except with
+--stats-file.
 Exit codes: those of the program; a signal that ends it ends dray. 1 the session
-failed, or a process could not be tiered and the program ended with 0; 2 usage
-or bad input, 3 there is no DSA (--mover hw), 126 the program cannot be
-executed, 127 there is no such program.";
+failed, or with --back-end uffd a process could not be tiered and the program
+ended with 0; 2 usage or bad input, one node, 3 there is no DSA (--mover hw),
+126 the program cannot be executed, 127 there is no such program.";
 
 /// Arguments of `dray tier`.
 #[derive(Debug, clap::Args)]
@@ -67,7 +85,9 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Print what sessions do, live on a terminal.
-    #[command(after_help = "Example:\n  dray tier status --session 4711")]
+    #[command(
+        after_help = "Examples:\n  dray tier status --session 4711\n  dray tier status --format openmetrics    all sessions of this user"
+    )]
     Status(status::Args),
     /// Set knobs of a session that runs; without any, list them.
     #[command(after_help = "Example:\n  dray tier set limit_mt_num=8 cpu_multi_copy_pages=1")]
@@ -86,22 +106,26 @@ enum Command {
 /// What `dray tier -- PROGRAM` takes.
 #[derive(Debug, clap::Args)]
 struct Session {
-    /// The fast tier: bytes, percent of memory, a NUMA node, or so much of one (node:0:4G).
-    #[arg(long, value_name = "SIZE|node:N", default_value = "50%", value_parser = size)]
-    fast: Size,
-    /// The slow tier; without it, all of memory.
+    /// What moves pages.
+    #[arg(long, value_enum, default_value_t = BackEnd::Kernel)]
+    back_end: BackEnd,
+    /// The fast tier: bytes or percent of it, NUMA nodes (node:0,1), or so much of one (node:0:4G). Without it the discovered
+    /// one; with --back-end uffd 50% of memory.
+    #[arg(long, value_name = "SIZE|node:N", value_parser = size)]
+    fast: Option<Size>,
+    /// The slow tier. Without it the discovered one; with --back-end uffd all of memory.
     #[arg(long, value_name = "SIZE|node:N", value_parser = size)]
     slow: Option<Size>,
     /// Which pages are promoted and demoted.
     #[arg(long, value_enum, default_value_t = Policy::Tpp)]
     policy: Policy,
-    /// Executor of the page copies.
-    #[arg(long, value_enum, default_value_t = Mover::Cpu)]
-    mover: Mover,
-    /// Effect on a thread that accesses a page while it moves.
-    #[arg(long, value_enum, default_value_t = Order::Strict)]
-    order: Order,
-    /// Reuse the frames that pages leave. By default they go back to the kernel.
+    /// Executor of the page copies, with --back-end uffd; without it cores.
+    #[arg(long, value_enum)]
+    mover: Option<Mover>,
+    /// Effect on a thread that accesses a page while it moves, with --back-end uffd; without it strict.
+    #[arg(long, value_enum)]
+    order: Option<Order>,
+    /// With --back-end uffd: reuse the frames that pages leave. By default they go back to the kernel.
     #[arg(long, value_name = "WHICH", value_enum, num_args = 0..=1, require_equals = true,
           default_missing_value = "always")]
     reuse_frames: Option<Reused>,
@@ -121,12 +145,25 @@ struct Session {
     /// descriptor of the caller.
     #[arg(long, value_name = "FILE")]
     stats_file: Option<PathBuf>,
-    /// Tier a running process, by move_pages(2), between two nodes, until it or this command ends.
-    #[arg(long, value_name = "PID", conflicts_with_all = ["mover", "order", "reuse_frames"])]
+    /// Tier a running process and its children, until they or this command end.
+    #[arg(long, value_name = "PID")]
     pid: Option<i32>,
+    /// Tier the processes of a control group and of those below it, until it is gone or this command ends. It is
+    /// looked for processes every 100 ms.
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
     /// The program and its arguments, after `--`.
     #[arg(value_name = "PROGRAM", last = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
+}
+
+/// What moves pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BackEnd {
+    /// move_pages(2), between NUMA nodes, from outside: any program.
+    Kernel,
+    /// An agent in the program, by userfaultfd(2): on one node, too, and cheaper for each page. Its limits are below.
+    Uffd,
 }
 
 /// Which frames are used again.
@@ -158,6 +195,11 @@ impl Session {
     /// Statistics are wanted, and the timer runs for them.
     fn wants_stats(&self) -> bool {
         self.stats || self.stats_file.is_some()
+    }
+
+    /// Who copies.
+    fn mover(&self) -> Mover {
+        self.mover.unwrap_or(Mover::Cpu)
     }
 
     /// Notes and results go to standard error.
@@ -193,12 +235,13 @@ enum Mover {
 /// What accesses are tracked with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Tracking {
-    /// Writes by PAGEMAP_SCAN. With --pid, DAMON where it can be used.
+    /// The best that there is: DAMON, idle page tracking, soft-dirty bits. With --back-end uffd writes by
+    /// PAGEMAP_SCAN.
     Best,
-    /// The kernel's DAMON, on virtual addresses. It needs root, and what moves pages keeps its rights: not for
+    /// The kernel's DAMON or nothing. It needs root; with --back-end uffd what moves pages keeps its rights: not for
     /// programs that give rights up.
     Damon,
-    /// Writes by PAGEMAP_SCAN, reads by unmapping pages for whole intervals: a program that dumps core, is debugged, or
+    /// With --back-end uffd: writes by PAGEMAP_SCAN, reads by unmapping pages for whole intervals: a program that dumps core, is debugged, or
     /// ends a thread by bare system calls meets that often.
     Hints,
 }

@@ -45,7 +45,7 @@ fn preload(library: &Path, before: Option<&OsStr>) -> OsString {
     preload
 }
 
-/// Runs a program and its arguments to its end, with `library` preloaded and these variables.
+/// Runs a program and its arguments to its end, with `library` preloaded, if there is one, and these variables.
 ///
 /// Signals of the terminal reach the program by themselves; SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are
 /// passed on. For one program at a time.
@@ -53,7 +53,7 @@ fn preload(library: &Path, before: Option<&OsStr>) -> OsString {
 /// # Errors
 /// No program is named; it cannot be waited for.
 pub fn start(
-    library: &Path,
+    library: Option<&Path>,
     variables: &[(&str, OsString)],
     program: &[OsString],
 ) -> io::Result<Ended> {
@@ -63,9 +63,11 @@ pub fn start(
     };
     let before = std::env::var_os("LD_PRELOAD");
     let mut command = Command::new(name);
+    if let Some(library) = library {
+        command.env("LD_PRELOAD", preload(library, before.as_deref()));
+    }
     command
         .args(arguments)
-        .env("LD_PRELOAD", preload(library, before.as_deref()))
         .envs(variables.iter().map(|(name, value)| (name, value)));
     // The terminal's signals reach the program by themselves, and dray waits for it.
     let before = [libc::SIGINT, libc::SIGQUIT].map(|number| {

@@ -48,7 +48,7 @@ pub fn launch(launch: &Launch<'_>) -> io::Result<Ended> {
     fs::set_permissions(&library, fs::Permissions::from_mode(0o755))?;
     let mut variables = vec![(SESSION, session.into_os_string())];
     variables.extend_from_slice(launch.variables);
-    let ended = dray_interpose::start(&library, &variables, launch.program)?;
+    let ended = dray_interpose::start(Some(&library), &variables, launch.program)?;
     Ok(Ended {
         code: ended.code,
         signal: ended.signal,

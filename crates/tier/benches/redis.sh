@@ -29,7 +29,7 @@ moved() { "$dray" tier status --format json | sed -n 's/.*"\(demoted\|promoted\)
 
 port=$((20000 + $$ % 20000))
 serve $port
-serve $((port + 1)) "$dray" tier --fast 128M --order shared-read --policy rotate --knob promote_rate_limit_MBps=200 "$@" --
+serve $((port + 1)) "$dray" tier --back-end uffd --fast 128M --order shared-read --policy rotate --knob promote_rate_limit_MBps=200 "$@" --
 before=$(redis-cli -p $((port + 1)) debug digest)
 for ((pair = 0; pair < pairs; pair++)); do
     plain=$(rate $port)

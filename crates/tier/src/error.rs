@@ -28,6 +28,12 @@ pub enum TierError {
         /// The node asked for.
         node: u32,
     },
+    /// A control group's cpuset excludes a node.
+    #[error("the process may not have memory on NUMA node {node}")]
+    NotAllowed {
+        /// The node.
+        node: u32,
+    },
     /// A system call that has no reason to fail.
     #[error("{call} fails: {}", std::io::Error::from_raw_os_error(*.errno))]
     System {
@@ -65,6 +71,17 @@ pub enum TierError {
     Damon {
         /// Why.
         cause: DamonError,
+    },
+    /// Hints were asked for, from outside.
+    #[error("hints work inside of a program alone")]
+    Hints,
+    /// The policy needs accesses, and there is no way to see any.
+    #[error("--policy {policy} needs accesses, and none can be tracked: {why}")]
+    Untracked {
+        /// Its name.
+        policy: &'static str,
+        /// Why each way is closed.
+        why: String,
     },
     /// The program ended well, and that it was not tiered is what went wrong.
     #[error("the program ended with 0, and {processes} of its processes could not be tiered")]
@@ -110,6 +127,10 @@ impl TierError {
             }
             Self::OldKernel { .. } => "page migration needs Linux 6.8 or later (uname -r)",
             Self::NoNode { .. } => "numactl --hardware lists nodes; give a size instead of a node",
+            Self::NotAllowed { .. } => {
+                "its cpuset names the nodes: cat /proc/PID/status shows them in Mems_allowed_list, cpuset.mems of its \
+                 control group allows more"
+            }
             Self::Process { source, .. } => match source.raw_os_error() {
                 Some(libc::EACCES | libc::EPERM) => {
                     "another user's process, or one that may not be traced, needs CAP_SYS_PTRACE and \
@@ -124,21 +145,28 @@ impl TierError {
             Self::Damon {
                 cause: DamonError::InUse,
             } => {
-                "--tracking best scans for writes; cat \
+                "--tracking best takes what else there is; cat \
                  /sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/targets/0/pid_target names the \
                  process that is monitored"
             }
             Self::Damon {
                 cause: DamonError::Stat,
             } => {
-                "--tracking best scans for writes; or, until the next boot: echo N \
+                "--tracking best takes what else there is; or, until the next boot: echo N \
                  > /sys/module/damon_stat/parameters/enabled"
             }
             Self::Damon { .. } => {
-                "--tracking best works everywhere; DAMON needs root, CONFIG_DAMON_SYSFS and \
+                "--tracking best takes what else there is; DAMON needs root, CONFIG_DAMON_SYSFS and \
                  CONFIG_DAMON_VADDR, and no other user of it"
             }
             Self::Untiered { hint, .. } if !hint.is_empty() => hint,
+            Self::Hints => {
+                "--tracking best takes the best that there is; hints are of --back-end uffd"
+            }
+            Self::Untracked { .. } => {
+                "run as root, on a kernel with CONFIG_DAMON_VADDR, CONFIG_IDLE_PAGE_TRACKING or CONFIG_MEM_SOFT_DIRTY; \
+                 --policy rotate and none need no accesses"
+            }
             Self::Order { .. } => "take --order strict, or --mover cpu",
             _ => return None,
         };

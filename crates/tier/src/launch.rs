@@ -63,8 +63,8 @@ pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
     let (end, ended) = mpsc::channel();
     let ended = thread::scope(|scope| {
         scope.spawn(move || untiered::watch(session, LIBRARY, &ended));
-        adopt_agents();
-        let result = dray_interpose::start(&library, &variables, &launch.program);
+        adopt_orphans();
+        let result = dray_interpose::start(Some(&library), &variables, &launch.program);
         reap_agents();
         drop(end);
         result
@@ -85,8 +85,39 @@ pub fn launch(launch: &Launch) -> Result<Ended, TierError> {
     })
 }
 
-/// Agents are children of no program, so that none waits for one: they become this process's, which reaps them.
-fn adopt_agents() {
+/// Runs a program to its end as it is, and `step` beside it, each time after as long as it says; its exit code, or the
+/// signal that ended it. Its orphans become children of this process.
+///
+/// # Errors
+/// Of `step`, once the program has ended: without it the program goes on.
+pub fn run_beside(
+    program: &[OsString],
+    mut step: impl FnMut() -> Result<Option<Duration>, TierError> + Send,
+) -> Result<(u8, Option<i32>), TierError> {
+    let (end, ended) = mpsc::channel::<()>();
+    let (ended, stepped) = thread::scope(|scope| {
+        adopt_orphans();
+        let steps = scope.spawn(move || {
+            while let Some(pause) = step()? {
+                if ended.recv_timeout(pause) != Err(mpsc::RecvTimeoutError::Timeout) {
+                    break;
+                }
+            }
+            Ok::<(), TierError>(())
+        });
+        let result = dray_interpose::start(None, &[], program);
+        drop(end);
+        let stepped = steps.join().expect("it does not panic");
+        (result, stepped)
+    });
+    let ended = ended.map_err(failed("running the program"))?;
+    stepped?;
+    Ok((ended.code, ended.signal))
+}
+
+/// Agents are children of no program, so that none waits for one: they become this process's, which reaps them. So do
+/// processes whose parents have ended.
+fn adopt_orphans() {
     // SAFETY: it changes this process alone.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
 }

@@ -21,6 +21,8 @@ pub mod manager;
 pub mod mechanism;
 #[cfg(feature = "modelled")]
 pub mod modelled;
+#[cfg(feature = "command")]
+pub mod nodes;
 pub mod policy;
 #[cfg(feature = "command")]
 pub mod prepare;

@@ -29,6 +29,11 @@ pub fn by_index(index: usize) -> Box<dyn Policy> {
     }
 }
 
+/// Whether a policy decides by accesses. Those that do not move pages blindly, or none.
+pub fn needs_accesses(index: usize) -> bool {
+    matches!(POLICIES.get(index), Some(&("tpp" | "memtis" | "lru")))
+}
+
 /// What a policy has to do with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {

@@ -26,7 +26,7 @@ use crate::tracking::Choice;
 pub const VARIABLE: &str = "DRAY_TIER_SESSION";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"draytier");
-const VERSION: u64 = 7;
+const VERSION: u64 = 8;
 /// The virtual device.
 pub const VIRTUAL: u64 = 1;
 /// The work queues of this machine.
@@ -71,6 +71,10 @@ pub struct Shared {
     /// Programs that are not tiered: how many, and of the first ones which and why.
     untiered: AtomicU64,
     untiered_texts: [Text<64>; UNTIERED],
+    /// 1: the kernel's migration is the back end.
+    by_kernel: AtomicU64,
+    /// Processes that were seen and ended before they were looked at.
+    missed: AtomicU64,
     /// Processes that have ever had counters at once: behind them all are empty, and need not be looked at.
     claimed: AtomicU64,
     /// Those of processes that have ended, together, and then each that lives.
@@ -286,6 +290,21 @@ impl Session {
                     .any(|n| n.load(Ordering::Relaxed) != 0)
         };
         self.shared.processes.iter().filter(used)
+    }
+
+    /// Says that the kernel's migration is the back end, and how many processes ended before they were looked at.
+    pub fn by_kernel(&self, missed: u64) {
+        self.shared.by_kernel.store(1, Ordering::Relaxed);
+        self.shared.missed.store(missed, Ordering::Relaxed);
+    }
+
+    /// The back end as it is named, and processes that were missed.
+    pub fn back_end(&self) -> (&'static str, u64) {
+        let name = match self.shared.by_kernel.load(Ordering::Relaxed) {
+            0 => "uffd",
+            _ => "kernel",
+        };
+        (name, self.shared.missed.load(Ordering::Relaxed))
     }
 
     /// Adds a program that is not tiered: which, and why. Only one thread may call this.

@@ -19,6 +19,8 @@ pub enum Size {
     Percent(u64),
     /// All of a NUMA node.
     Node(u32),
+    /// All of several nodes, a bit each; the kernel's migration alone has such tiers.
+    Nodes(u64),
     /// So many bytes of a NUMA node.
     NodeBytes(u32, u64),
 }
@@ -27,7 +29,7 @@ pub enum Size {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SizeError {
     /// Neither a size nor a node.
-    #[error("`{text}` is neither a size, as 4G or 25%, nor node:N, nor node:N:SIZE")]
+    #[error("`{text}` is neither a size, as 4G or 25%, nor node:N, node:N,M, nor node:N:SIZE")]
     Syntax {
         /// What was written.
         text: String,
@@ -51,6 +53,9 @@ pub enum SizeError {
         /// Bytes of the machine.
         memory: u64,
     },
+    /// Several nodes, where a tier is one.
+    #[error("with --back-end uffd a tier is one node")]
+    SeveralNodes,
     /// No such node.
     #[error("there is no NUMA node {node}: this machine has {nodes}")]
     NoNode {
@@ -73,6 +78,9 @@ impl FromStr for Size {
                 Some((node, size)) => (node, Some(size)),
                 None => (node, None),
             };
+            if size.is_none() && node.contains([',', '-']) {
+                return several(node).ok_or_else(syntax);
+            }
             let node = node.parse().map_err(|_| syntax())?;
             return match size.map(str::parse) {
                 None => Ok(Size::Node(node)),
@@ -107,7 +115,32 @@ impl FromStr for Size {
     }
 }
 
+/// Nodes of a list as numactl(8) has it, `0,2-3`: all of its numbers below 64, in ranges that are not empty.
+fn several(text: &str) -> Option<Size> {
+    let mut mask = 0u64;
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if first > last || last >= u64::BITS {
+            return None;
+        }
+        (first..=last).for_each(|node| mask |= 1 << node);
+    }
+    Some(Size::Nodes(mask))
+}
+
 impl Size {
+    /// The nodes that it names.
+    pub fn nodes(self) -> Vec<u32> {
+        match self {
+            Size::Node(node) | Size::NodeBytes(node, _) => vec![node],
+            Size::Nodes(mask) => (0..u64::BITS)
+                .filter(|node| mask >> node & 1 == 1)
+                .collect(),
+            Size::Bytes(_) | Size::Percent(_) => Vec::new(),
+        }
+    }
+
     /// Bytes and node, on a machine with so much memory and these nodes (number and bytes).
     ///
     /// # Errors
@@ -125,6 +158,7 @@ impl Size {
                 (memory, _) if asked > memory => Err(SizeError::TooLarge { asked, memory }),
                 (_, node) => Ok((asked, node)),
             },
+            Size::Nodes(_) => Err(SizeError::SeveralNodes),
             Size::Node(node) => {
                 let found = nodes.iter().find(|(number, _)| *number == node);
                 let bytes = found.ok_or_else(|| SizeError::NoNode {
@@ -154,7 +188,7 @@ pub fn machine() -> (u64, Vec<(u32, u64)>) {
 }
 
 /// Nodes of a directory like the kernel's, in order, and their bytes of memory.
-fn nodes(directory: &Path) -> Vec<(u32, u64)> {
+pub(crate) fn nodes(directory: &Path) -> Vec<(u32, u64)> {
     let mut nodes = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -165,7 +199,8 @@ fn nodes(directory: &Path) -> Vec<(u32, u64)> {
         let Ok(text) = std::fs::read_to_string(entry.path().join("meminfo")) else {
             continue;
         };
-        if let Some(total) = kilobytes(&text, "MemTotal:") {
+        // Nodes of cores alone have none.
+        if let Some(total) = kilobytes(&text, "MemTotal:").filter(|total| *total > 0) {
             nodes.push((number, total << 10));
         }
     }
@@ -173,7 +208,7 @@ fn nodes(directory: &Path) -> Vec<(u32, u64)> {
     nodes
 }
 
-fn kilobytes(text: &str, field: &str) -> Option<u64> {
+pub(crate) fn kilobytes(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.contains(field))?;
     let (_, value) = line.split_once(field)?;
     value.split_whitespace().next()?.parse().ok()
@@ -187,7 +222,7 @@ mod tests {
     fn nodes_are_found_by_their_directories() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path();
-        for (node, kilobytes) in [(10, 40), (0, 20), (2, 30)] {
+        for (node, kilobytes) in [(10, 40), (0, 20), (3, 0), (2, 30)] {
             let node_place = place.join(format!("node{node}"));
             std::fs::create_dir(&node_place).expect("a directory");
             let text =
@@ -212,6 +247,9 @@ mod tests {
         assert_eq!(read("64m"), Ok(Size::Bytes(64 << 20)));
         assert_eq!(read("25%"), Ok(Size::Percent(25)));
         assert_eq!(read("node:1"), Ok(Size::Node(1)));
+        assert_eq!(read("node:0,2-3"), Ok(Size::Nodes(0b1101)));
+        assert_eq!(read("node:0,2-3").map(Size::nodes), Ok(vec![0, 2, 3]));
+        assert_eq!(Size::Nodes(3).resolve(1, &[]), Err(SizeError::SeveralNodes));
         assert_eq!(read("node:1:64M"), Ok(Size::NodeBytes(1, 64 << 20)));
         assert_eq!(read("node:1:0"), Err(SizeError::Empty));
         assert_eq!(read("0"), Err(SizeError::Empty));
@@ -226,6 +264,10 @@ mod tests {
             "node:1:",
             "node:1:50%",
             "node:1:node:0",
+            "node:0,",
+            "node:1-0",
+            "node:0,64",
+            "node:0,1:4G",
             "101%",
             "99999999T",
             "é",

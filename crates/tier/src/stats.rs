@@ -14,6 +14,8 @@ use crate::tracking::Tracking;
 /// A session at one moment.
 #[derive(Debug, Clone, Serialize)]
 pub struct Snapshot {
+    /// What moves pages: `kernel` or `uffd`.
+    pub back_end: &'static str,
     /// Name of the policy.
     pub policy: &'static str,
     /// What becomes of the frames that pages leave.
@@ -25,6 +27,8 @@ pub struct Snapshot {
     pub knobs: BTreeMap<&'static str, u64>,
     /// Those that have ended, as one without a number, and those that live.
     pub processes: Vec<ProcessSnapshot>,
+    /// Processes that were seen and ended before they were looked at.
+    pub missed_processes: u64,
     /// Programs that are not tiered.
     pub untiered: Untiered,
     /// What the timer has recorded.
@@ -106,7 +110,9 @@ pub fn snapshot(session: &Session) -> Snapshot {
             bytes: named(EXECUTORS, &histogram.bytes),
         });
     let (count, named) = session.untiered();
+    let (back_end, missed_processes) = session.back_end();
     Snapshot {
+        back_end,
         policy: POLICIES.get(setup.policy).copied().unwrap_or("none"),
         frames: setup.release.name(),
         tiers: setup
@@ -117,6 +123,7 @@ pub fn snapshot(session: &Session) -> Snapshot {
             .map(|knob| (knob.name, session.knob(knob.knob)))
             .collect(),
         processes: session.processes().map(process).collect(),
+        missed_processes,
         untiered: Untiered { count, named },
         timer: timer.collect(),
     }

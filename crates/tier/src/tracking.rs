@@ -58,17 +58,27 @@ pub enum Tracking {
     Damon,
     /// [`ScanTracker`] without hints, in strict order.
     Writes,
-    /// [`ScanTracker`] without hints, in shared-read order: which pages there are.
+    /// [`ScanTracker`] without hints, in shared-read order, and from outside where there is no way: which pages there
+    /// are.
     Nothing,
+    /// From outside, by the kernel's idle page tracking.
+    IdlePages,
+    /// From outside, by DAMON on physical addresses.
+    PhysicalDamon,
+    /// From outside, by soft-dirty bits.
+    SoftDirty,
 }
 
 /// All of them.
-pub const TRACKINGS: [Tracking; 5] = [
+pub const TRACKINGS: [Tracking; 8] = [
     Tracking::ScanAndHints,
     Tracking::Hints,
     Tracking::Damon,
     Tracking::Writes,
     Tracking::Nothing,
+    Tracking::IdlePages,
+    Tracking::PhysicalDamon,
+    Tracking::SoftDirty,
 ];
 
 impl Tracking {
@@ -80,6 +90,9 @@ impl Tracking {
             Self::Damon => "reads and writes by DAMON (fvaddr)",
             Self::Writes => "writes by PAGEMAP_SCAN, no reads",
             Self::Nothing => "no accesses",
+            Self::IdlePages => "reads and writes by idle page tracking (page_idle)",
+            Self::PhysicalDamon => "reads and writes by DAMON (paddr), coarsely",
+            Self::SoftDirty => "writes by soft-dirty bits, no reads",
         }
     }
 }
@@ -87,8 +100,8 @@ impl Tracking {
 /// Which tracker is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Choice {
-    /// What holds no page out and needs no rights: scans for writes. From outside (`--pid`), DAMON if it can be
-    /// had.
+    /// Inside a program what holds no page out and needs no rights: scans for writes. From outside the best that there
+    /// is.
     #[default]
     Best,
     /// DAMON or nothing.
@@ -137,6 +150,9 @@ pub fn choose(
 
 /// Memory whose blocks are tracked: the engine's, or another process's.
 pub(crate) trait Books {
+    /// Which pages are there is found elsewhere: trackers leave it as it is.
+    const COUNTS_PAGES: bool = false;
+
     /// Its ranges, in order and apart.
     fn regions(&self) -> Vec<(u64, u64)>;
 
@@ -169,9 +185,9 @@ pub(crate) fn stretches(books: &impl Books, mut each: impl FnMut(u64, u64)) {
 
 /// Enters which pages of a stretch are there and which of them are huge, and, with `round`, that all blocks have been
 /// looked at once more; then what `then` knows of it.
-pub(crate) fn enter_present(
+pub(crate) fn enter_present<B: Books>(
     pagemap: &mut PageMap,
-    books: &impl Books,
+    books: &B,
     start: u64,
     end: u64,
     round: bool,
@@ -184,12 +200,16 @@ pub(crate) fn enter_present(
         report: HUGE_PAGE,
         protect: false,
     };
-    // What has been unmapped meanwhile is not there next time.
-    let _ = pagemap.scan(start, end, wanted, |run| present.push(run));
+    if !B::COUNTS_PAGES {
+        // What has been unmapped meanwhile is not there next time.
+        let _ = pagemap.scan(start, end, wanted, |run| present.push(run));
+    }
     books.change(start, end, |blocks| {
         blocks.change_known(start, end, |block, pages| {
-            block.present &= !pages;
-            block.huge = false;
+            if !B::COUNTS_PAGES {
+                block.present &= !pages;
+                block.huge = false;
+            }
             if round {
                 block.idle = block.idle.saturating_add(1);
                 block.touched <<= 1;
@@ -205,7 +225,7 @@ pub(crate) fn enter_present(
     });
 }
 
-fn access(block: &mut crate::mechanism::Block, weight: u32) {
+pub(crate) fn access(block: &mut crate::mechanism::Block, weight: u32) {
     block.touched |= 1;
     block.idle = 0;
     block.heat = block.heat.saturating_add(weight);

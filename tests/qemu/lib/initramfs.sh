@@ -43,11 +43,12 @@ module() {
     xz -dc "$file"
 }
 
-# The dray command, and programs that it starts: they load shared objects, so they are not static.
+# The dray command, and a program that it starts, one that loads shared objects and one that does not.
 bring_dray() { # TREE
     local tree=$1 name
     strip -o "$tree/bin/dray" "$(command -v "${DRAY:-dray}")" || fail "there is no dray to bring"
     cc -O2 -Wall -o "$tree/bin/tier" "$here/guest/tier.c" >&2 || fail "tier.c cannot be compiled"
+    cc -O2 -Wall -static -o "$tree/bin/tier-static" "$here/guest/tier.c" >&2 || fail "tier.c cannot be compiled"
     for name in libgcc_s.so.1 libm.so.6; do
         cp -L "$root/usr/lib/x86_64-linux-gnu/$name" "$tree/usr/lib/x86_64-linux-gnu"
     done

@@ -9,6 +9,7 @@ use dray_interpose::program::{Obstacle, PreloadSupport, kind};
 use dray_output::Output;
 use dray_run::Ending;
 use dray_tier::launch::{Launch, launch};
+use dray_tier::policy::needs_accesses;
 use dray_tier::session::{HW, ProcessState, Setup, VIRTUAL};
 use dray_tier::size::{Size, SizeError, machine};
 use dray_tier::stats::Snapshot;
@@ -17,31 +18,37 @@ use dray_tier::sys::references::can_be_checked;
 use dray_tier::tracking::Choice;
 use dray_tier::{Engine, Release, TierError};
 
-use super::{Mover, Order, Policy, Reused, Session, Tracking, remote, table};
+use super::{BackEnd, Mover, Order, Reused, Session, Tracking, by_kernel, table};
 use crate::complain::Usage;
 use crate::print;
 
 pub(super) fn run(args: &Session) -> anyhow::Result<ExitCode> {
-    let setup = setup(args)?;
-    if let Some(pid) = args.pid {
-        return remote::run(args, &setup, pid);
+    if args.back_end == BackEnd::Kernel {
+        return by_kernel::run(args);
     }
+    if args.pid.is_some() || args.cgroup.is_some() {
+        return Err(Usage::error(
+            "--pid and --cgroup are of --back-end kernel: uffd needs its agent in the program from the start",
+            "leave --back-end out: dray tier --pid N",
+        ));
+    }
+    let setup = setup(args)?;
     let Some(program) = args.program.first() else {
         return Err(Usage::error(
             "no program is named",
-            "dray tier --fast 256M -- ./program argument",
+            "dray tier --back-end uffd --fast 256M -- ./program argument",
         ));
     };
     let library = dray_preload::tier_library().ok_or_else(|| {
         Usage::error(
             "programs can be tiered on x86-64 Linux with glibc alone",
-            "dray tier --pid N moves pages of a running process between nodes",
+            "without --back-end uffd all programs can be tiered, between nodes",
         )
     })?;
     check(program)?;
     let opened = Engine::check()?;
     dray_tier::tracking::check(setup.tracking, Path::new(DIRECTORY))?;
-    if args.mover == Mover::Hw {
+    if args.mover() == Mover::Hw {
         dray_tier::copier::HwCopier::open(1)?;
     }
     let launch_it = Launch {
@@ -149,7 +156,7 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
             )
         })
     };
-    let fast = resolve("--fast", args.fast)?;
+    let fast = resolve("--fast", args.fast.unwrap_or(Size::Percent(50)))?;
     let slow = match args.slow {
         Some(size) => resolve("--slow", size)?,
         None => (u64::MAX, None),
@@ -160,16 +167,16 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
             "give two nodes, or sizes: --fast 256M",
         ));
     }
-    if args.order == Order::SharedRead && args.mover != Mover::Cpu {
-        let copier = match args.mover {
+    let shared_read = args.order == Some(Order::SharedRead);
+    if shared_read && args.mover() != Mover::Cpu {
+        let copier = match args.mover() {
             Mover::Hw => "hw",
             _ => "virtual",
         };
         return Err(TierError::Order { copier }.into());
     }
-    let needs_accesses = matches!(args.policy, Policy::Tpp | Policy::Memtis | Policy::Lru);
-    let sees_none = args.order == Order::SharedRead && args.tracking == Tracking::Best;
-    if needs_accesses && sees_none && args.pid.is_none() {
+    let sees_none = shared_read && args.tracking == Tracking::Best;
+    if needs_accesses(args.policy.index()) && sees_none {
         return Err(Usage::error(
             "--order shared-read sees no writes, and this policy needs accesses",
             "--tracking hints or damon; or --policy rotate, which needs none",
@@ -179,7 +186,7 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
         bytes: [fast.0, slow.0],
         nodes: [fast.1, slow.1],
         policy: args.policy.index(),
-        shared_read: args.order == Order::SharedRead,
+        shared_read,
         release: match args.reuse_frames {
             None => Release::Kernel,
             Some(Reused::Always) => Release::Reuse,
@@ -193,17 +200,21 @@ fn setup(args: &Session) -> anyhow::Result<Setup> {
                 ));
             }
         },
-        device: match args.mover {
+        device: match args.mover() {
             Mover::Hw => HW,
             _ => VIRTUAL,
         },
-        tracking: match args.tracking {
-            Tracking::Best => Choice::Best,
-            Tracking::Damon => Choice::Damon,
-            Tracking::Hints => Choice::Hints,
-        },
+        tracking: choice(args.tracking),
         filters: dray_tier::sys::processes::filters("self"),
     })
+}
+
+pub(super) fn choice(tracking: Tracking) -> Choice {
+    match tracking {
+        Tracking::Best => Choice::Best,
+        Tracking::Damon => Choice::Damon,
+        Tracking::Hints => Choice::Hints,
+    }
 }
 
 /// Knobs in the order in which they are set.
@@ -214,7 +225,7 @@ pub(super) fn knobs(args: &Session, setup: &Setup) -> anyhow::Result<Vec<String>
         knobs.push("timer=1".to_owned());
     }
     knobs.extend(args.knob.iter().cloned());
-    if args.mover != Mover::Cpu {
+    if args.mover() != Mover::Cpu {
         knobs.push("dsa_state=1".to_owned());
         knobs.push("use_dsa_copy_pages=1".to_owned());
     }
@@ -252,7 +263,7 @@ pub(super) fn check(program: &OsStr) -> anyhow::Result<()> {
                 "{} {obstacle}{which}: it loads no preload library",
                 path.display()
             ),
-            "start it as it is, and on a machine with two nodes dray tier --fast node:0 --slow node:1 --pid N",
+            "on a machine with two nodes leave --back-end uffd out: the kernel moves pages of any program",
         ));
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dray_tier::Session;
 use dray_tier::launch::sessions;
 
-use super::table;
+use super::{metrics, table};
 use crate::complain::Usage;
 use crate::print::{self, TextOrJson};
 
@@ -17,11 +17,20 @@ pub(super) struct Args {
     #[command(flatten)]
     which: Which,
     /// How to print.
-    #[arg(long, value_enum, default_value_t = TextOrJson::Text)]
-    format: TextOrJson,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
     /// Print once, also on a terminal.
     #[arg(long)]
     once: bool,
+}
+
+/// Ways to print a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    /// OpenMetrics, of all sessions of this user or of the one that is named.
+    Openmetrics,
 }
 
 /// Which session.
@@ -63,10 +72,15 @@ impl Which {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let format = match args.format {
+        Format::Text => TextOrJson::Text,
+        Format::Json => TextOrJson::Json,
+        Format::Openmetrics => return all(args),
+    };
     let session = args.which.open()?;
-    let live = std::io::stdout().is_terminal() && !args.once && args.format == TextOrJson::Text;
+    let live = std::io::stdout().is_terminal() && !args.once && format == TextOrJson::Text;
     loop {
-        let text = table::print(&dray_tier::stats::snapshot(&session), args.format)?;
+        let text = table::print(&dray_tier::stats::snapshot(&session), format)?;
         let out = &mut std::io::stdout().lock();
         if live {
             // The cursor goes home, and the rest of the screen is erased.
@@ -78,4 +92,22 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         std::thread::sleep(Duration::from_millis(500));
     }
+}
+
+/// A scrape of no session is one of no metrics.
+fn all(args: &Args) -> anyhow::Result<ExitCode> {
+    let found = match args.which.session {
+        Some(number) => vec![(number, args.which.open()?)],
+        // One that ends meanwhile is none.
+        None => sessions()
+            .into_iter()
+            .filter_map(|(number, path)| Some((number, Session::open(&path).ok()?)))
+            .collect(),
+    };
+    let snapshots: Vec<_> = found
+        .iter()
+        .map(|(number, session)| (*number, dray_tier::stats::snapshot(session)))
+        .collect();
+    print::all(&mut std::io::stdout().lock(), &metrics::text(&snapshots))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -20,7 +20,8 @@ pub(super) fn table(snapshot: &Snapshot) -> Result<String, std::fmt::Error> {
     let size = |bytes: Option<u64>| bytes.map_or_else(|| "the rest".to_owned(), bytes_text);
     writeln!(
         text,
-        "policy {}, fast tier {}, slow tier {}",
+        "back end {}, policy {}, fast tier {}, slow tier {}",
+        snapshot.back_end,
         snapshot.policy,
         size(snapshot.tiers[0]),
         size(snapshot.tiers[1])
@@ -29,6 +30,13 @@ pub(super) fn table(snapshot: &Snapshot) -> Result<String, std::fmt::Error> {
         self::process(&mut text, process)?;
     }
     text.push_str(&untiered(snapshot));
+    if snapshot.missed_processes > 0 {
+        let missed = snapshot.missed_processes;
+        writeln!(
+            text,
+            "processes that ended before they were looked at: {missed}"
+        )?;
+    }
     if snapshot.knobs.get("timer") == Some(&1) || snapshot.timer.iter().any(|t| t.calls > 0) {
         for timer in snapshot.timer.iter().filter(|timer| timer.calls > 0) {
             self::timer(&mut text, timer)?;

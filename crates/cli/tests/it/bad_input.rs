@@ -402,7 +402,7 @@ fn commands_without_their_device_exit_with_3() {
         fs::create_dir(dir.path().join(name)).expect("a directory");
     }
     for command in [
-        "tier --fast 64M --mover hw -- /bin/true",
+        "tier --back-end uffd --fast 64M --mover hw -- /bin/true",
         "vhost --port v.sock --mover hw",
         "offload --mover hw -- /bin/true",
         "figures --device hw --out report",

@@ -393,7 +393,7 @@ fn the_program_s_streams_are_its_own_when_statistics_go_to_a_file() {
     for way in [
         "offload --mover virtual",
         "offload --survey",
-        "tier --fast 16M",
+        "tier --back-end uffd --fast 16M",
     ] {
         let script = format!(
             "exec 3>stats; exec \"$0\" {way} --stats-file /dev/fd/3 -- sh -c 'echo out; echo err >&2'"

@@ -156,13 +156,13 @@ const DOCUMENTS: &[(&str, i32, To, &str)] = &[
         "tier",
         0,
         File,
-        "tier --fast 16M --stats-file OUT -- /bin/true",
+        "tier --back-end uffd --fast 16M --stats-file OUT -- /bin/true",
     ),
     (
         "tier",
         0,
         Stdout,
-        "tier --fast 16M -- sh in_session.sh DRAY tier status --format json",
+        "tier --back-end uffd --fast 16M -- sh in_session.sh DRAY tier status --format json",
     ),
     (
         "tier-bench",

@@ -45,8 +45,9 @@ fn script_by(session: &[&str], arguments: &str) -> serde_json::Value {
     let dir = directory();
     let script = dir.path().join("script.py");
     fs::write(&script, PYTHON).expect("a file");
-    let tier =
-        format!("tier --fast 16M --knob interval_ms=5 --stats-file=/dev/stderr {arguments} --");
+    let tier = format!(
+        "tier --back-end uffd --fast 16M --knob interval_ms=5 --stats-file=/dev/stderr {arguments} --"
+    );
     let output = dray(dir.path(), "")
         .args(session)
         .args(tier.split_whitespace())
@@ -85,9 +86,12 @@ fn reuse_frames_selects_the_frames_that_are_reported() {
         assert_eq!(frames("--reuse-frames=checked"), "checked frames");
     } else {
         let dir = directory();
-        dray(dir.path(), "tier --reuse-frames=checked -- true")
-            .assert()
-            .code(2);
+        dray(
+            dir.path(),
+            "tier --back-end uffd --reuse-frames=checked -- true",
+        )
+        .assert()
+        .code(2);
     }
 }
 
@@ -186,12 +190,15 @@ fn a_program_with_its_own_userfaultfd_keeps_its_memory() {
     let dir = directory();
     let script = dir.path().join("script.py");
     fs::write(&script, SERVES_ITSELF).expect("a file");
-    dray(dir.path(), "tier --fast 16M --knob interval_ms=5 --")
-        .arg("/usr/bin/python3")
-        .arg(&script)
-        .assert()
-        .success()
-        .stdout("whole\n");
+    dray(
+        dir.path(),
+        "tier --back-end uffd --fast 16M --knob interval_ms=5 --",
+    )
+    .arg("/usr/bin/python3")
+    .arg(&script)
+    .assert()
+    .success()
+    .stdout("whole\n");
 }
 
 /// Pages that were out when the command was killed are put back by the program's process.
@@ -203,7 +210,16 @@ fn a_program_goes_on_when_dray_is_killed() {
     fs::write(&script, text).expect("a file");
     let mut tier = std::process::Command::new(env!("CARGO_BIN_EXE_dray"))
         .current_dir(dir.path())
-        .args(["tier", "--fast", "16M", "--knob", "interval_ms=2", "--"])
+        .args([
+            "tier",
+            "--back-end",
+            "uffd",
+            "--fast",
+            "16M",
+            "--knob",
+            "interval_ms=2",
+            "--",
+        ])
         .args(["/usr/bin/python3".as_ref(), script.as_os_str()])
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -237,7 +253,7 @@ fn redis(values: u32, command: &[&str]) -> (String, Vec<u8>) {
 /// `dray tier` with pages that move all the time.
 fn rotating(arguments: &str) -> Vec<String> {
     let tier = format!(
-        "tier {arguments} --policy rotate --knob promote_rate_limit_MBps=1000 --stats-file=/dev/stderr --"
+        "tier --back-end uffd {arguments} --policy rotate --knob promote_rate_limit_MBps=1000 --stats-file=/dev/stderr --"
     );
     let dray = env!("CARGO_BIN_EXE_dray");
     std::iter::once(dray)
@@ -328,7 +344,7 @@ fn sqlite_keeps_its_table_while_pages_move() {
         String::from_utf8(output.get_output().stdout.clone()).expect("text")
     };
     let plain = run(&mut assert_cmd::Command::new("/usr/bin/sqlite3"));
-    let tier = "tier --fast 8M --knob interval_ms=2 -- /usr/bin/sqlite3";
+    let tier = "tier --back-end uffd --fast 8M --knob interval_ms=2 -- /usr/bin/sqlite3";
     let tiered = run(&mut dray(dir.path(), tier));
     assert_eq!(plain, tiered);
     assert!(tiered.ends_with("ok\n"), "{tiered}");
@@ -337,15 +353,18 @@ fn sqlite_keeps_its_table_while_pages_move() {
 #[test]
 fn exit_codes_and_signals_of_programs_are_passed_on() {
     let dir = directory();
-    let tier = "tier --fast 64M -- /bin/sh -c";
+    let tier = "tier --back-end uffd --fast 64M -- /bin/sh -c";
     dray(dir.path(), tier)
         .arg("(exit 3); echo $?; exit 5")
         .assert()
         .code(5)
         .stdout("3\n");
-    dray(dir.path(), "tier --fast 64M -- no-such-program")
-        .assert()
-        .code(127);
+    dray(
+        dir.path(),
+        "tier --back-end uffd --fast 64M -- no-such-program",
+    )
+    .assert()
+    .code(127);
     dray(dir.path(), tier)
         .arg("kill -TERM $$")
         .assert()

@@ -98,7 +98,7 @@ fn programs_meet_the_same_under_tier_as_without() {
         eprintln!("skipped: there is no cc");
         return;
     }
-    let tier = "tier --fast 4M --policy rotate --knob interval_ms=1 --knob promote_rate_limit_MBps=8000 --stats-file=/dev/stderr --";
+    let tier = "tier --back-end uffd --fast 4M --policy rotate --knob interval_ms=1 --knob promote_rate_limit_MBps=8000 --stats-file=/dev/stderr --";
     let mut failures = Vec::new();
     for (what, command) in ROWS {
         let program: Vec<&str> = command.split(' ').collect();

@@ -29,7 +29,7 @@ fn an_error_says_that_damon_is_in_use() {
         return;
     }
     let dir = directory();
-    let asked = "tier --fast 16M --tracking damon -- echo ran";
+    let asked = "tier --back-end uffd --fast 16M --tracking damon -- echo ran";
     let output = where_damon_is_in_use(dir.path(), asked)
         .assert()
         .code(1)
@@ -37,12 +37,11 @@ fn an_error_says_that_damon_is_in_use() {
         .get_output()
         .clone();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    let error =
-        "error: accesses cannot be tracked with DAMON: DAMON is in use\nhint: --tracking best";
+    let error = "error: accesses cannot be tracked with DAMON: DAMON is in use by another program\nhint: --tracking best";
     assert!(text.contains(error), "{text}");
     // By default it is not asked for.
     let dir = directory();
-    where_damon_is_in_use(dir.path(), "tier --fast 16M -- echo ran")
+    where_damon_is_in_use(dir.path(), "tier --back-end uffd --fast 16M -- echo ran")
         .assert()
         .success()
         .stdout("ran\n");
@@ -82,16 +81,17 @@ fn bad_tiers_and_knobs_are_refused_with_the_reason() {
             "cannot be set while dsa_state=0",
         ),
     ] {
-        refused(&format!("tier {arguments} {echo}"), message);
+        refused(&format!("tier --back-end uffd {arguments} {echo}"), message);
     }
     refused(
-        "tier --fast 1M --order shared-read -- /bin/echo",
+        "tier --back-end uffd --fast 1M --order shared-read -- /bin/echo",
         "--order shared-read sees no writes",
     );
-    refused("tier --fast 1M", "no program is named");
-    refused("tier --fast 1M --pid 1", "both tiers must be nodes");
-    let nodes = "tier --fast node:0 --slow node:77";
-    refused(&format!("{nodes} --pid 1"), "there is no NUMA node 77");
+    refused("tier --back-end uffd --fast 1M", "no program is named");
+    for which in ["--pid 1", "--cgroup a"] {
+        let uffd = format!("tier --back-end uffd --fast 1M {which}");
+        refused(&uffd, "--pid and --cgroup are of --back-end kernel");
+    }
     refused("tier set limit_chans=0", "out of range");
     refused("tier status --session 4194305", "no such session");
     refused("tier bench small --time 0", "more than 0");
@@ -100,6 +100,33 @@ fn bad_tiers_and_knobs_are_refused_with_the_reason() {
         "tier prepare --node 77 --dry-run",
         "there is no NUMA node 77",
     );
+}
+
+/// The kernel's migration is the default, and has nowhere to move pages to on one node.
+#[test]
+fn the_kernels_migration_is_refused_on_one_node_and_with_options_of_uffd() {
+    for option in ["--mover cpu", "--order strict", "--reuse-frames"] {
+        let name = option.split(' ').next().expect("a name");
+        let message = format!("{name} is of --back-end uffd");
+        refused(&format!("tier {option} -- echo ran"), &message);
+    }
+    let nodes = "tier --fast node:0 --slow node:77";
+    refused(&format!("{nodes} --pid 1"), "there is no NUMA node 77");
+    if Path::new("/sys/devices/system/node/node1").exists() {
+        dray_skip::skip("this machine has several nodes");
+        return;
+    }
+    for which in ["-- echo ran", "--pid 1", "--cgroup /"] {
+        let dir = directory();
+        let output = dray(dir.path(), &format!("tier {which}")).assert().code(2);
+        let output = output.stdout("").get_output().clone();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            text.starts_with("error: this machine has one NUMA node"),
+            "{text}"
+        );
+        assert!(text.contains("hint: --back-end uffd tiers one"), "{text}");
+    }
 }
 
 /// Before the program starts: what is seen of it, and what it must not do.
@@ -117,12 +144,15 @@ fn conditions_are_said_before_the_program_starts() {
         ("--tracking hints", ["by hints", "whole intervals", "CRIU"]),
     ] {
         let dir = directory();
-        let output = dray(dir.path(), &format!("tier --fast 1G {options} -- echo ran"))
-            .assert()
-            .success()
-            .stdout("ran\n")
-            .get_output()
-            .clone();
+        let output = dray(
+            dir.path(),
+            &format!("tier --back-end uffd --fast 1G {options} -- echo ran"),
+        )
+        .assert()
+        .success()
+        .stdout("ran\n")
+        .get_output()
+        .clone();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         for condition in conditions {
             assert!(text.contains(condition), "{text}");
@@ -131,7 +161,7 @@ fn conditions_are_said_before_the_program_starts() {
     let dir = directory();
     let quiet = dray(
         dir.path(),
-        "tier --fast 1G --stats-file=/dev/stderr -- true",
+        "tier --back-end uffd --fast 1G --stats-file=/dev/stderr -- true",
     )
     .assert()
     .success();
@@ -148,7 +178,7 @@ fn others_keep_nobody_from_tier() {
     for name in ["dray-tier-0", "dray-tier.1.0"] {
         fs::write(dir.path().join(name), "").expect("a file");
     }
-    let mut tier = dray(dir.path(), "tier --fast 1G -- /bin/sh -c");
+    let mut tier = dray(dir.path(), "tier --back-end uffd --fast 1G -- /bin/sh -c");
     tier.env("TMPDIR", dir.path());
     let library = "cat /proc/self/maps | grep -c dray_tier_preload";
     tier.arg(format!(
@@ -183,7 +213,7 @@ fn static_and_privileged_programs_are_named() {
     elf[52..58].copy_from_slice(&[64, 0, 56, 0, 1, 0]);
     elf[64] = 1;
     executable(&program, &elf, 0o755);
-    let name = |path: &Path| format!("tier --fast 1M -- {}", path.display());
+    let name = |path: &Path| format!("tier --back-end uffd --fast 1M -- {}", path.display());
     refused(&name(&program), "is statically linked");
     // A setuid program: the dynamic linker ignores LD_PRELOAD then.
     let program = dir.path().join("setuid");
@@ -227,7 +257,7 @@ fn where_userfaultfd_is_forbidden_the_setting_is_named() {
         return;
     }
     let as_user = "exec setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \"$@\"";
-    let (code, text) = said_after(as_user, "tier --fast 1M -- /bin/echo ran");
+    let (code, text) = said_after(as_user, "tier --back-end uffd --fast 1M -- /bin/echo ran");
     assert_eq!(code, Some(1), "{text}");
     let error = "error: userfaultfd is forbidden here (Operation not permitted (os error 1)): \
                  vm.unprivileged_userfaultfd is 0, and this process has no CAP_SYS_PTRACE\n";
@@ -269,7 +299,7 @@ fn a_seccomp_filter_that_forbids_it_is_named() {
         script.display()
     );
     let line = format!("exec unshare --mount sh -c '{line}' - \"$@\"");
-    let (code, text) = said_after(&line, "tier --fast 1M -- /bin/echo ran");
+    let (code, text) = said_after(&line, "tier --back-end uffd --fast 1M -- /bin/echo ran");
     assert_eq!(code, Some(1), "{text}");
     let error = "): a seccomp filter is in force, as in containers\nhint: in a container: --device /dev/userfaultfd";
     assert!(text.contains(error), "{text}");
@@ -299,6 +329,8 @@ fn a_static_program_that_a_shell_starts_is_named() {
     let mut session = Command::new(env!("CARGO_BIN_EXE_dray"))
         .args([
             "tier",
+            "--back-end",
+            "uffd",
             "--fast",
             "64M",
             "--",

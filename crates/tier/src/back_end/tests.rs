@@ -1,11 +1,13 @@
 //! The same policy over each back end: the same blocks move.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
 use crate::copier::Cores;
 use crate::kernel::KernelBackEnd;
 use crate::mechanism::{BLOCK, BLOCK_PAGES, Config, Engine, block_of};
+use crate::nodes::{Source, Tiers};
 use crate::policy::{POLICIES, by_index};
 use crate::session::{Setup, VIRTUAL};
 use crate::sys::memory;
@@ -114,13 +116,13 @@ fn by_uffd(policy: usize) -> Vec<Vec<bool>> {
 /// Both tiers are node 0, which every machine has.
 fn by_kernel(policy: usize) -> Vec<Vec<bool>> {
     let start = written();
-    let pid = std::process::id() as i32;
-    let mut back_end = KernelBackEnd::new(pid, [0, 0], session(), None).expect("/proc");
+    let tiers = Tiers::of(Path::new("/sys"), [vec![0], vec![0]], Source::Named);
+    let mut back_end = KernelBackEnd::new(tiers, session(), false);
+    let slot = back_end.add(std::process::id() as i32).expect("/proc");
     let first = block_of(start);
     let slow = carried_out(policy, &mut back_end, |back_end, see| {
-        let (memory, _) = back_end.tracked();
         for nth in 0..BLOCKS {
-            let mut books = memory.blocks.borrow_mut();
+            let mut books = back_end.memory(slot).blocks.borrow_mut();
             books.change(first + nth, |block| see(nth, block));
         }
     });

@@ -1,177 +1,215 @@
-//! The back end that is the kernel: another process's pages, which move_pages(2) moves between nodes.
+//! The back end that is the kernel: the pages of processes, which move_pages(2) moves between nodes.
+//!
+//! One policy decides on the memory of all processes together. A unit's number has the process in its upper bits.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-use super::{CALL, failed, move_pages};
+use super::call::{MovePages, System};
+use super::copies::Copies;
+use super::process::{Means, RemoteProcess};
+use super::shared::SharedPages;
 use crate::TierError;
 use crate::back_end::BackEnd;
-use crate::mechanism::{BLOCK, BLOCK_PAGES, Block, Blocks, Outcome, Report};
+use crate::knobs::Knob;
+use crate::mechanism::{Block, Outcome, Report};
+use crate::nodes::Tiers;
 use crate::policy::{Room, units};
-use crate::session::{Process, Reason, Session, Value};
-use crate::sys::pagemap::{FILE, PRESENT, PageMap, Wanted, ZERO};
-use crate::sys::{HUGE, PAGE, maps};
-use crate::tracking::Books;
+use crate::session::{Note, Reason, Session, Value};
+use crate::sys::{PAGE, thread_cpu_ns};
 
-/// A process's anonymous memory on two nodes.
+/// Bits of the number of a block within a process: 57 bits of address, 18 of them within a block.
+const NUMBER_BITS: u32 = 39;
+const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
+
+/// The memory of processes on two tiers of nodes.
 #[derive(Debug)]
 pub struct KernelBackEnd {
-    pid: i32,
-    nodes: [u32; 2],
     session: Session,
-    process: Option<&'static Process>,
-    pagemap: PageMap,
-    memory: RemoteMemory,
-    text: Vec<u8>,
+    means: Means,
+    shared: SharedPages,
+    copies: Copies,
+    pub(super) processes: BTreeMap<u32, RemoteProcess>,
+    next: u32,
+    moved: Moved,
+    failed: Vec<(u32, TierError)>,
 }
 
-/// Where it is, and the books of it.
-#[derive(Debug, Default)]
-pub(crate) struct RemoteMemory {
-    regions: Vec<(u64, u64)>,
-    pub(crate) blocks: RefCell<Blocks>,
-}
-
-impl Books for RemoteMemory {
-    fn regions(&self) -> Vec<(u64, u64)> {
-        self.regions.clone()
-    }
-
-    fn change(&self, _: u64, _: u64, change: impl FnOnce(&mut Blocks)) {
-        change(&mut self.blocks.borrow_mut());
-    }
+/// Pages that have moved, and the time of the calls that moved them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Moved {
+    /// Pages of 4 KiB.
+    pub pages: u64,
+    /// Core time of this process in the calls, copies by this core included.
+    pub cpu: Duration,
+    /// Bytes that the device has copied.
+    pub by_device: u64,
 }
 
 impl KernelBackEnd {
-    /// Over a process, between the fast node and the slow one. What it does is recorded in the session, and
-    /// counted for the process.
+    /// Over no process yet. What it does is recorded in the session. `shared`: pages that several processes map are
+    /// counted and moved, too.
+    pub fn new(tiers: Tiers, session: Session, shared: bool) -> KernelBackEnd {
+        KernelBackEnd::over(Box::new(System), tiers, session, shared)
+    }
+
+    pub(super) fn over(
+        calls: Box<dyn MovePages>,
+        tiers: Tiers,
+        session: Session,
+        shared: bool,
+    ) -> KernelBackEnd {
+        KernelBackEnd {
+            session,
+            means: Means {
+                calls,
+                tiers,
+                shared,
+            },
+            shared: SharedPages::default(),
+            copies: Copies::of_the_module(),
+            processes: BTreeMap::new(),
+            next: 0,
+            moved: Moved::default(),
+            failed: Vec::new(),
+        }
+    }
+
+    /// Has the memory of a process tiered, too; its slot.
     ///
     /// # Errors
-    /// No such process, or no right to look into it.
-    pub fn new(
-        pid: i32,
-        nodes: [u32; 2],
-        session: Session,
-        process: Option<&'static Process>,
-    ) -> Result<KernelBackEnd, TierError> {
-        Ok(KernelBackEnd {
-            pid,
-            nodes,
-            session,
-            process,
-            pagemap: PageMap::of(pid).map_err(failed(pid))?,
-            memory: RemoteMemory::default(),
-            text: Vec::new(),
+    /// It has ended; no right to look into it.
+    pub fn add(&mut self, pid: i32) -> Result<u32, TierError> {
+        let slot = self.next;
+        // Those beyond the number of counters count together with those that have ended.
+        let counters = self.session.claim(pid.unsigned_abs().into());
+        let counters = counters.unwrap_or(&self.session.shared().processes[0]);
+        let process = RemoteProcess::open(pid, slot, counters)?;
+        self.next += 1;
+        self.processes.insert(slot, process);
+        Ok(slot)
+    }
+
+    /// Tiers a process no more.
+    pub(super) fn remove(&mut self, slot: u32) {
+        if let Some(process) = self.processes.remove(&slot) {
+            for value in [
+                Value::FastBytes,
+                Value::SlowBytes,
+                Value::ManagedBytes,
+                Value::Regions,
+            ] {
+                process.counters.put(value, 0);
+            }
+            self.shared.release(slot);
+        }
+    }
+
+    /// Looks at a process that is new.
+    ///
+    /// # Errors
+    /// It has ended; no right to look into it.
+    pub(super) fn look(&mut self, slot: u32) -> Result<(), TierError> {
+        let process = self.processes.get_mut(&slot);
+        process.map_or(Ok(()), |process| {
+            process.look(&self.means, &mut self.shared)
         })
     }
 
-    /// Reads the mappings, and on which node each page is.
-    ///
-    /// # Errors
-    /// The process has ended; no right to look into it.
-    pub fn look(&mut self) -> Result<(), TierError> {
-        maps::read(&format!("/proc/{}/maps", self.pid), &mut self.text)
-            .map_err(failed(self.pid))?;
-        let regions = maps::anonymous(&String::from_utf8_lossy(&self.text));
-        let wanted = Wanted {
-            all: PRESENT,
-            none: FILE | ZERO,
-            report: PRESENT,
-            protect: false,
-        };
-        let mut pages = Vec::new();
-        for (start, end) in &regions {
-            // A mapping that is gone meanwhile has no pages.
-            let _ = self.pagemap.scan(*start, *end, wanted, |run| {
-                pages.extend((run.start..run.end).step_by(PAGE as usize));
-            });
-        }
-        let mut blocks = BTreeMap::new();
-        let fast = self.nodes[0] as i32;
-        for call in pages.chunks(16 * CALL) {
-            for (page, node) in call.iter().zip(move_pages(self.pid, call, None)?) {
-                let (present, slow): &mut (u64, u64) = blocks.entry(page / BLOCK).or_default();
-                let bit = 1u64 << (page % BLOCK / PAGE);
-                *present |= bit;
-                if node >= 0 && node != fast {
-                    *slow |= bit;
-                }
+    /// Looks at all processes anew; those that could not be looked at, and why.
+    pub(super) fn look_at_all(&mut self) -> Vec<(u32, TierError)> {
+        self.shared.clear();
+        let mut failed = Vec::new();
+        for (slot, process) in &mut self.processes {
+            if let Err(error) = process.look(&self.means, &mut self.shared) {
+                failed.push((*slot, error));
             }
         }
-        let mut books = self.memory.blocks.borrow_mut();
-        let known: Vec<u64> = books.map.keys().copied().collect();
-        for number in known.into_iter().filter(|n| !blocks.contains_key(n)) {
-            books.forget(number * BLOCK, (number + 1) * BLOCK);
-        }
-        for (number, (present, slow)) in blocks {
-            books.change(number, |block| {
-                (block.present, block.slow) = (present, slow);
-            });
-        }
-        drop(books);
-        self.memory.regions = regions;
-        Ok(())
+        failed
     }
 
-    /// Whether the process has memory. One that ends has none a moment before it has ended.
-    pub(super) fn has_memory(&mut self) -> bool {
-        let read = maps::read(&format!("/proc/{}/maps", self.pid), &mut self.text);
-        read.is_ok() && !self.text.is_empty()
+    /// Processes whose pages could not be moved any more, and why.
+    pub(super) fn take_failed(&mut self) -> Vec<(u32, TierError)> {
+        std::mem::take(&mut self.failed)
     }
 
-    /// What trackers enter accesses in, and the process's page map.
-    pub(crate) fn tracked(&mut self) -> (&RemoteMemory, &mut PageMap) {
-        (&self.memory, &mut self.pagemap)
+    /// What has moved so far.
+    pub fn moved(&self) -> Moved {
+        self.moved
+    }
+
+    /// Whether the module is loaded that has devices copy.
+    pub(super) fn device_copies(&self) -> bool {
+        self.copies.has_module()
+    }
+
+    /// The tiers.
+    pub fn tiers(&self) -> &Tiers {
+        &self.means.tiers
     }
 
     /// Halves all access counts.
     pub(super) fn cool(&self) {
-        for block in self.memory.blocks.borrow_mut().map.values_mut() {
-            block.heat /= 2;
-        }
+        self.processes.values().for_each(RemoteProcess::cool);
     }
 
-    /// Moves a block, or the blocks of its huge page.
-    fn move_unit(&self, number: u64, to: usize, report: &mut Report) -> Result<(), TierError> {
-        let mut books = self.memory.blocks.borrow_mut();
-        let huge = books.map.get(&number).is_some_and(|block| block.huge);
-        let count = if huge { HUGE / BLOCK } else { 1 };
-        for number in number..number + count {
-            let Some(block) = books.map.get(&number).copied() else {
-                continue;
-            };
-            let here = match to {
-                1 => block.present & !block.slow,
-                _ => block.present & block.slow,
-            };
-            let bits = (0..BLOCK_PAGES).filter(|bit| here >> bit & 1 == 1);
-            let pages: Vec<u64> = bits.map(|bit| number * BLOCK + bit * PAGE).collect();
-            if pages.is_empty() {
-                continue;
-            }
-            let node = self.nodes[to];
-            let mut moved = 0;
-            for (page, found) in pages.iter().zip(move_pages(self.pid, &pages, Some(node))?) {
-                let outcome = match found {
-                    found if found == node as i32 => Outcome::Moved,
-                    0.. => Outcome::Other,
-                    error => Outcome::of_errno(-error),
-                };
-                report.outcomes.add(outcome, 1);
-                if outcome == Outcome::Moved {
-                    moved |= 1 << (page % BLOCK / PAGE);
-                }
-            }
-            report.pages += pages.len() as u64;
-            // The kernel copies with the core that calls.
-            report.copied.core += u64::from(u64::count_ones(moved)) * PAGE;
-            books.change(number, |block| match to {
-                1 => block.slow |= moved,
-                _ => block.slow &= !moved,
-            });
+    fn move_unit(&mut self, reason: Reason, unit: u64, room: &Room) -> Result<Report, TierError> {
+        let (slot, number) = ((unit >> NUMBER_BITS) as u32, unit & NUMBER);
+        if self.failed.iter().any(|(failed, _)| *failed == slot) {
+            return Ok(Report::default());
         }
-        Ok(())
+        let to = usize::from(reason == Reason::Demotion);
+        let mut report = Report::default();
+        let Some(process) = self.processes.get(&slot) else {
+            return Ok(report);
+        };
+        // Its number may be another's in a moment, not before: numbers are given out in turn.
+        if process.has_ended() {
+            return Ok(report);
+        }
+        let (start, cpu) = (Instant::now(), thread_cpu_ns());
+        let before = self.copies.read();
+        let result = process.move_unit(&self.means, number, to, &mut report);
+        let cpu = Duration::from_nanos(thread_cpu_ns() - cpu);
+        // The kernel does not report its phases.
+        report.copy = start.elapsed();
+        let moved = report.outcomes.get(Outcome::Moved);
+        report.copied = self.copies.since(before, moved * PAGE);
+        self.session.record(reason, &report);
+        self.moved.pages += moved;
+        self.moved.cpu += cpu;
+        self.moved.by_device += report.copied.device;
+        process.counters.moved(reason, &report.outcomes);
+        process
+            .counters
+            .add(Value::AgentCpuNs, cpu.as_nanos() as u64);
+        match result {
+            // It ends, or has executed what may not be looked into: the others go on.
+            Err(error @ TierError::System { .. }) => {
+                self.failed.push((slot, error));
+                return Ok(report);
+            }
+            Err(error @ TierError::NotAllowed { .. }) => {
+                process.counters.note(Note::Group, &error.to_string());
+                return Ok(report);
+            }
+            result => result?,
+        }
+        let back = process.enter_move(number, to == 1, room.interval, room.ping_pong);
+        process.counters.add(Value::PingPongs, u64::from(back));
+        let full =
+            report.outcomes.get(Outcome::NoFrame) + report.outcomes.get(Outcome::NoHugeFrame);
+        if full > 0 {
+            let nodes = &self.means.tiers.nodes[to];
+            let nodes: Vec<String> = nodes.iter().map(u32::to_string).collect();
+            let text = format!(
+                "node {} has no room for all pages: they stay where they are",
+                nodes.join(", ")
+            );
+            process.counters.note(Note::Group, &text);
+        }
+        Ok(report)
     }
 }
 
@@ -181,47 +219,38 @@ impl BackEnd for KernelBackEnd {
     }
 
     fn used(&self) -> [u64; 2] {
-        let books = self.memory.blocks.borrow();
-        books.map.values().fold([0; 2], |[fast, slow], block| {
-            let bits = |bits: u64| u64::from(bits.count_ones());
-            [
-                fast + bits(block.present & !block.slow),
-                slow + bits(block.present & block.slow),
-            ]
-        })
+        let all = self.processes.values().map(RemoteProcess::used);
+        all.fold([0; 2], |sum, used| [sum[0] + used[0], sum[1] + used[1]])
     }
 
     fn units(&mut self) -> Cow<'_, [(u64, Block)]> {
-        let books = self.memory.blocks.borrow();
-        let all: Vec<_> = books
-            .map
-            .iter()
-            .map(|(number, block)| (*number, *block))
-            .collect();
+        let mut all = Vec::new();
+        for (slot, process) in &self.processes {
+            let books = process.memory.blocks.borrow();
+            let base = u64::from(*slot) << NUMBER_BITS;
+            let blocks = books.map.iter();
+            all.extend(blocks.map(|(number, block)| (base | number, *block)));
+        }
         Cow::Owned(units(&all))
     }
 
     fn migrate(&mut self, reason: Reason, numbers: &[u64], room: &Room) -> Result<(), TierError> {
-        let to = usize::from(reason == Reason::Demotion);
-        for number in numbers {
-            let mut report = Report::default();
-            let start = std::time::Instant::now();
-            let moved = self.move_unit(*number, to, &mut report);
-            // The kernel does not report its phases.
-            report.copy = start.elapsed();
-            self.session.record(reason, &report);
-            if let Some(process) = self.process {
-                process.moved(reason, &report.outcomes);
-            }
-            moved?;
-            let mut books = self.memory.blocks.borrow_mut();
-            if let Some(block) = books.map.get_mut(number) {
-                let back = block.enter_move(to == 1, room.interval, room.ping_pong);
-                if let Some(process) = self.process {
-                    process.add(Value::PingPongs, u64::from(back));
-                }
+        // What does not fit into an interval is decided on again: processes come and go meanwhile.
+        let end = Instant::now() + Duration::from_millis(self.session.knob(Knob::IntervalMs));
+        for unit in numbers {
+            let report = self.move_unit(reason, *unit, room)?;
+            // Where a page has found no room the next one finds none.
+            if report.outcomes.get(Outcome::NoFrame) > 0 || Instant::now() >= end {
+                break;
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+impl KernelBackEnd {
+    pub(crate) fn memory(&self, slot: u32) -> &super::process::RemoteMemory {
+        &self.processes[&slot].memory
     }
 }

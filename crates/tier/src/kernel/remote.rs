@@ -1,284 +1,371 @@
-//! A process that runs is tiered from outside, until it ends: watched by DAMON, moved by the kernel.
+//! A session from outside: processes come and go, are looked at, and one policy decides on the memory of all.
 
-use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::{KernelBackEnd, failed};
+use super::call::may_move_shared;
+use super::tracking::{Places, Trackers, describe, shows_frames};
+use super::{KernelBackEnd, Members, Moved, failed};
 use crate::TierError;
 use crate::back_end::{BackEnd, Limits, Tiering};
 use crate::knobs::Knob;
-use crate::policy::by_index;
-use crate::session::{Note, Process, Session, Value};
-use crate::sys::{PAGE, errno, thread_cpu_ns};
-use crate::tracking::{Books, Choice, DamonTracker, Tracking, enter_present, stretches};
+use crate::nodes::Tiers;
+use crate::policy::{POLICIES, by_index, needs_accesses};
+use crate::session::{Session, Value};
+use crate::sys::{PAGE, thread_cpu_ns};
+use crate::tracking::{Books, Tracking};
 
+/// How often it is looked for processes.
+const MEMBERS: Duration = Duration::from_millis(100);
 /// How often mappings and the nodes of pages are looked at, if that costs little.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A process that runs and is tiered from outside, between two nodes.
-#[derive(Debug)]
-pub struct RemoteProcess {
-    /// Readable once the process has ended, even if its number is in use again.
-    alive: File,
-    session: Session,
-    process: Option<&'static Process>,
-    back_end: KernelBackEnd,
-    /// Without one nothing is known of accesses.
-    tracker: Option<DamonTracker>,
-    tiering: Tiering,
-    /// When mappings and nodes were looked at, and how long that is enough.
-    looked: Option<(Instant, Duration)>,
-    decided: Instant,
+/// What this process may do to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rights {
+    /// Pages that several processes map may be moved (CAP_SYS_NICE).
+    pub moves_shared: bool,
+    /// Pages that several processes map can be told apart (CAP_SYS_ADMIN).
+    pub shows_frames: bool,
 }
 
-impl RemoteProcess {
-    /// Watches a process; `damon` is the directory of DAMON's files.
+impl Rights {
+    /// Those of this process, tried: in a user namespace capabilities say nothing.
+    pub fn own() -> Rights {
+        Rights {
+            moves_shared: may_move_shared(),
+            shows_frames: shows_frames(),
+        }
+    }
+
+    /// Pages that several processes map are tiered, too.
+    pub fn shared(self) -> bool {
+        self.moves_shared && self.shows_frames
+    }
+
+    /// Nothing if nothing is left out.
+    pub fn left_out(self) -> Option<String> {
+        let lacks: Vec<&str> = [
+            (!self.moves_shared).then_some("CAP_SYS_NICE"),
+            (!self.shows_frames).then_some("CAP_SYS_ADMIN"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        (!lacks.is_empty()).then(|| {
+            format!(
+                "without {} pages that several processes map (shared memory, after fork) stay where they are, and other \
+                 users' processes are not tiered",
+                lacks.join(" and ")
+            )
+        })
+    }
+}
+
+/// What is known of a process that is a member.
+#[derive(Debug)]
+enum Member {
+    Tiered(u32),
+    /// It may not be looked into, and its counters have the reason, or it has no memory, as one that is about to end.
+    /// When that was tried.
+    Left(Instant),
+}
+
+/// A session that tiers processes from outside.
+#[derive(Debug)]
+pub struct Remote {
+    session: Session,
+    members: Members,
+    known: BTreeMap<u32, Member>,
+    back_end: KernelBackEnd,
+    trackers: Trackers,
+    tiering: Tiering,
+    refreshed: Option<Instant>,
+    /// When mappings and nodes were looked at, and how long that is enough.
+    looked: (Instant, Duration),
+    decided: Instant,
+    missed: u64,
+}
+
+impl Remote {
+    /// Tiers members between nodes.
     ///
     /// # Errors
-    /// No such process, or no right to look into it; DAMON alone was asked for and cannot be had.
+    /// Accesses cannot be tracked as asked for, or not at all, and the policy needs them.
     pub fn new(
-        pid: i32,
-        nodes: [u32; 2],
+        members: Members,
+        tiers: Tiers,
         session: Session,
-        damon: &Path,
-    ) -> Result<RemoteProcess, TierError> {
+        rights: Rights,
+    ) -> Result<Remote, TierError> {
+        let back_end = KernelBackEnd::new(tiers, session, rights.shared());
+        Remote::with(members, back_end, session, &Places::default())
+    }
+
+    fn with(
+        members: Members,
+        back_end: KernelBackEnd,
+        session: Session,
+        places: &Places,
+    ) -> Result<Remote, TierError> {
         let setup = session.setup();
-        // SAFETY: it takes a number and flags.
-        let alive = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        if alive < 0 {
-            return Err(failed(pid)(std::io::Error::from_raw_os_error(errno())));
+        let trackers = Trackers::choose(setup.tracking, places)?;
+        if needs_accesses(setup.policy) && trackers.tracking() == Tracking::Nothing {
+            return Err(TierError::Untracked {
+                policy: POLICIES[setup.policy],
+                why: trackers.missing.join("; "),
+            });
         }
-        // SAFETY: the kernel has just given it to us.
-        let alive = unsafe { File::from_raw_fd(alive as i32) };
-        let process = session.claim(pid.unsigned_abs().into());
-        let back_end = KernelBackEnd::new(pid, nodes, session, process)?;
-        let taken = match setup.tracking {
-            Choice::Hints => Err("hints work inside a process alone".to_owned()),
-            choice => match DamonTracker::take(damon, pid).map_err(failed(pid))? {
-                Err(cause) if choice == Choice::Damon => return Err(TierError::Damon { cause }),
-                taken => taken.map_err(|cause| cause.to_string()),
-            },
-        };
-        if let Some(process) = process {
-            match &taken {
-                Ok(_) => process.tracks(Tracking::Damon),
-                Err(why) => process.note(
-                    Note::Tracking,
-                    &format!(
-                        "accesses are not tracked: {why}; pages go by their addresses, and none comes back"
-                    ),
-                ),
-            }
-            process.begin_tiering();
-        }
-        Ok(RemoteProcess {
-            alive,
+        Ok(Remote {
             session,
-            process,
+            members,
+            known: BTreeMap::new(),
             back_end,
-            tracker: taken.ok(),
+            trackers,
             tiering: Tiering::new(by_index(setup.policy)),
-            looked: None,
+            refreshed: None,
+            looked: (Instant::now(), LOOK),
             decided: Instant::now(),
+            missed: 0,
         })
     }
 
-    /// One interval. How long to wait until the next; nothing once the process has ended.
-    ///
-    /// # Errors
-    /// No right to move its pages; no such node.
-    pub fn step(&mut self) -> Result<Option<Duration>, TierError> {
-        let stepped = if self.has_ended() {
-            Ok(())
-        } else {
-            self.interval()
-        };
-        // What fails because the process ends is no error.
-        if self.has_ended() || stepped.is_err() && !self.back_end.has_memory() {
-            return Ok(None);
-        }
-        stepped?;
-        let pause = Duration::from_millis(self.session.knob(Knob::IntervalMs));
-        Ok(Some(pause))
+    /// How accesses are tracked, and why not better.
+    pub fn tracking(&self) -> String {
+        describe(&self.trackers)
     }
 
-    fn has_ended(&self) -> bool {
-        let mut polled = libc::pollfd {
-            fd: self.alive.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
+    /// Pages that have moved, and what that cost.
+    pub fn moved(&self) -> Moved {
+        self.back_end.moved()
+    }
+
+    /// Processes that ended before their memory was looked at, of those that were seen.
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+
+    /// Whether the module is loaded that has devices copy.
+    pub fn device_copies(&self) -> bool {
+        self.back_end.device_copies()
+    }
+
+    /// Whether it is a control group of version 1.
+    pub fn is_version_1(&self) -> bool {
+        self.members.is_version_1()
+    }
+
+    /// Looks for processes, and one interval if it is due. How long to wait until the next step; nothing once the last
+    /// process of a tree has ended, or the control group is gone.
+    ///
+    /// # Errors
+    /// The group cannot be read; a node is gone.
+    pub fn step(&mut self) -> Result<Option<Duration>, TierError> {
+        if self.refreshed.is_none_or(|at| at.elapsed() >= MEMBERS) {
+            self.refreshed = Some(Instant::now());
+            if !self.refresh()? {
+                return Ok(None);
+            }
+        }
+        let interval = Duration::from_millis(self.session.knob(Knob::IntervalMs));
+        if self.tiering.interval() == 0 || self.decided.elapsed() >= interval {
+            self.interval()?;
+        }
+        let left = interval.saturating_sub(self.decided.elapsed());
+        Ok(Some(left.min(MEMBERS)))
+    }
+
+    /// Finds out which processes there are. Those that are new are held by descriptors between two readings of the
+    /// list: a number that is in both is a member's, even if it was another one's before.
+    fn refresh(&mut self) -> Result<bool, TierError> {
+        let group = |source| TierError::Io {
+            what: "reading cgroup.procs",
+            source,
         };
-        // SAFETY: there is one.
-        unsafe { libc::poll(&raw mut polled, 1, 0) == 1 }
+        let list = self.members.list(&self.living());
+        let Some(first) = list.map_err(group)? else {
+            return Ok(false);
+        };
+        let known: Vec<u32> = self.known.keys().copied().collect();
+        for pid in known {
+            let tiered = matches!(self.known[&pid], Member::Tiered(_));
+            if !first.contains(&pid) {
+                self.forget(pid);
+            } else if tiered && !self.lives(pid) {
+                // Nobody has waited for it yet.
+                self.leave(pid);
+            }
+        }
+        let new: Vec<u32> = first.into_iter().filter(|pid| self.is_due(*pid)).collect();
+        let held: Vec<_> = new
+            .into_iter()
+            .map(|pid| (pid, self.back_end.add(pid as i32)))
+            .collect();
+        if !held.is_empty() {
+            let mut living = self.living();
+            let added = held.iter().filter(|(_, added)| added.is_ok());
+            living.extend(added.map(|(pid, _)| *pid));
+            let list = self.members.list(&living);
+            let Some(second) = list.map_err(group)? else {
+                return Ok(false);
+            };
+            for (pid, added) in held {
+                self.admit(pid, added, second.contains(&pid));
+            }
+        }
+        self.session.by_kernel(self.missed);
+        let lives = !self.living().is_empty();
+        Ok(lives || !self.members.end_with_the_last())
+    }
+
+    /// Whether a process that is known has not ended.
+    fn lives(&self, pid: u32) -> bool {
+        match self.known.get(&pid) {
+            Some(Member::Tiered(slot)) => !self.back_end.processes[slot].has_ended(),
+            Some(Member::Left(_)) => exists(pid),
+            None => false,
+        }
+    }
+
+    fn living(&self) -> BTreeSet<u32> {
+        let known = self.known.keys().copied();
+        known.filter(|pid| self.lives(*pid)).collect()
+    }
+
+    /// A process that is not known, or that may be looked into by now.
+    fn is_due(&self, pid: u32) -> bool {
+        match self.known.get(&pid) {
+            None => true,
+            Some(Member::Tiered(_)) => false,
+            Some(Member::Left(at)) => at.elapsed() >= LOOK && exists(pid),
+        }
+    }
+
+    fn admit(&mut self, pid: u32, added: Result<u32, TierError>, listed: bool) {
+        let new = !self.known.contains_key(&pid);
+        let looked = added.and_then(|slot| {
+            self.known.insert(pid, Member::Tiered(slot));
+            self.back_end.look(slot)
+        });
+        match looked {
+            Ok(()) if listed && self.lives(pid) => {
+                if let Some(Member::Tiered(slot)) = self.known.get(&pid) {
+                    let counters = self.back_end.processes[slot].counters;
+                    counters.tracks(self.trackers.tracking());
+                    counters.begin_tiering();
+                }
+            }
+            Err(error) if listed && exists(pid) && !reads(pid) => self.refuse(pid, &error),
+            _ => {
+                self.leave(pid);
+                self.missed += u64::from(new);
+            }
+        }
+    }
+
+    /// Tiers a process no more, which is still listed.
+    fn leave(&mut self, pid: u32) {
+        self.forget(pid);
+        self.known.insert(pid, Member::Left(Instant::now()));
+    }
+
+    /// Says why a process is not tiered; all others are.
+    fn refuse(&mut self, pid: u32, error: &TierError) {
+        self.leave(pid);
+        if let Some(counters) = self.session.claim(pid.into()) {
+            counters.fail(&error.to_string(), &error.hint().unwrap_or_default());
+        }
+    }
+
+    fn forget(&mut self, pid: u32) {
+        if let Some(Member::Tiered(slot)) = self.known.remove(&pid) {
+            self.back_end.remove(slot);
+        }
     }
 
     fn interval(&mut self) -> Result<(), TierError> {
-        if self.looked.is_none_or(|(at, pause)| at.elapsed() >= pause) {
+        let overhead = self.session.knob(Knob::Overhead);
+        let (at, pause) = self.looked;
+        if at.elapsed() >= pause {
             let start = thread_cpu_ns();
-            self.back_end.look()?;
+            self.look();
             let cost = Duration::from_nanos(thread_cpu_ns() - start);
-            let overhead = self.session.knob(Knob::Overhead).max(1) as u32;
-            self.looked = Some((Instant::now(), LOOK.max(cost * 100 / overhead)));
+            let pause = LOOK.max(cost * 100 / overhead.max(1) as u32);
+            self.looked = (Instant::now(), pause);
         }
-        self.track();
+        self.trackers.step(&mut self.back_end.processes, overhead);
         let fast = self.session.setup().bytes[0];
+        // Others use the nodes, too.
+        let [used, _] = self.back_end.used();
+        let free = self.back_end.tiers().free();
+        let fast = free.map_or(fast, |free| fast.min(used * PAGE + free));
         let mut limits = Limits::of(self.session, fast, self.decided.elapsed());
         self.decided = Instant::now();
-        if self.tracker.is_none() {
-            // Without a tracker pages that were only read once would be promoted.
+        if self.trackers.tracking() == Tracking::Nothing
+            && needs_accesses(self.session.setup().policy)
+        {
+            // What tracked accesses has ended: pages that were read once would be promoted.
             limits.promote = 0;
         }
         if self.tiering.cools(&limits) {
             self.back_end.cool();
         }
-        self.tiering.step(&mut self.back_end, &limits)?;
-        if let Some(process) = self.process {
-            let [fast, slow] = self.back_end.used();
-            process.put(Value::FastBytes, fast * PAGE);
-            process.put(Value::SlowBytes, slow * PAGE);
-            let regions = self.back_end.tracked().0.regions();
-            process.put(Value::Regions, regions.len() as u64);
-            let managed = regions.iter().map(|(start, end)| end - start);
-            process.put(Value::ManagedBytes, managed.sum());
-            process.put(Value::AgentCpuNs, thread_cpu_ns());
+        let stepped = self.tiering.step(&mut self.back_end, &limits);
+        for (slot, error) in self.back_end.take_failed() {
+            self.fail(slot, &error);
         }
-        Ok(())
+        for process in self.back_end.processes.values() {
+            let [fast, slow] = process.used();
+            process.counters.put(Value::FastBytes, fast * PAGE);
+            process.counters.put(Value::SlowBytes, slow * PAGE);
+            let regions = process.memory.regions();
+            process.counters.put(Value::Regions, regions.len() as u64);
+            process
+                .counters
+                .put(Value::ManagedBytes, (fast + slow) * PAGE);
+        }
+        stepped
     }
 
-    fn track(&mut self) {
-        let overhead = self.session.knob(Knob::Overhead);
-        let (memory, pagemap) = self.back_end.tracked();
-        let Some(tracker) = &mut self.tracker else {
-            return stretches(memory, |start, end| {
-                enter_present(pagemap, memory, start, end, true, |_| ());
-            });
-        };
-        match (tracker.step_on(memory, overhead), self.process) {
-            (Ok(tracked), Some(process)) => {
-                process.add(Value::Scans, u64::from(tracked.scanned));
-                process.add(Value::TrackingNs, tracked.cost.as_nanos() as u64);
-            }
-            (Err(error), process) => {
-                self.tracker = None;
-                // Of a process that ends there is nothing to track.
-                let ends = !self.back_end.has_memory();
-                if let (Some(process), false) = (process, ends) {
-                    let text = format!("accesses are tracked no more: {error}");
-                    process.note(Note::Tracking, &text);
-                }
-            }
-            _ => {}
+    fn look(&mut self) {
+        for (slot, error) in self.back_end.look_at_all() {
+            self.fail(slot, &error);
         }
     }
+
+    /// A process could not be looked at, or its pages not moved: it has ended, or what it executes now may not be.
+    fn fail(&mut self, slot: u32, error: &TierError) {
+        let Some(process) = self.back_end.processes.get_mut(&slot) else {
+            return;
+        };
+        let pid = process.pid.unsigned_abs();
+        match process.has_ended() || reads(pid) && !process.has_memory() {
+            true => self.leave(pid),
+            false => self.refuse(pid, error),
+        }
+    }
+}
+
+/// Whether a process is there that has not ended.
+fn exists(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    crate::sys::processes::parse(stat.trim_end()).is_some()
+}
+
+/// Whether a process's memory may be looked into, if it has any.
+fn reads(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/maps")).is_ok()
+}
+
+/// Checks that a process is there and may be looked into.
+///
+/// # Errors
+/// It is not, or may not.
+pub fn check(pid: i32) -> Result<(), TierError> {
+    std::fs::read(format!("/proc/{pid}/maps")).map_err(failed(pid))?;
+    crate::sys::pagemap::PageMap::of(pid).map_err(failed(pid))?;
+    Ok(())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::session::{Reason, Setup, VIRTUAL};
-
-    const FAST: u64 = 4 << 20;
-
-    fn session(tracking: Choice) -> Session {
-        let setup = Setup {
-            bytes: [FAST, u64::MAX],
-            nodes: [Some(0), Some(0)],
-            policy: 2,
-            shared_read: false,
-            release: crate::Release::Kernel,
-            device: VIRTUAL,
-            tracking,
-            filters: 0,
-        };
-        Session::private(&setup).expect("memory")
-    }
-
-    /// A child that has written to 16 MiB and sleeps until its pipe is closed.
-    fn child() -> (std::process::Child, std::process::ChildStdin) {
-        let script = "a=$(head -c 16777216 /dev/zero | tr '\\0' a); echo ready; read b";
-        let mut child = std::process::Command::new("sh")
-            .args(["-c", script])
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .expect("sh is there");
-        let mut line = [0u8; 6];
-        let out = child.stdout.as_mut().expect("a pipe");
-        std::io::Read::read_exact(out, &mut line).expect("it is ready");
-        let input = child.stdin.take().expect("a pipe");
-        (child, input)
-    }
-
-    /// Both tiers are node 0, which every machine has: what is decided and counted is the same.
-    #[test]
-    fn a_process_is_tiered_until_it_ends() {
-        let no_damon = tempfile::tempdir().expect("a directory");
-        let (mut child, input) = child();
-        let session = session(Choice::Best);
-        let pid = child.id() as i32;
-        let mut remote =
-            RemoteProcess::new(pid, [0, 0], session, no_damon.path()).expect("our own child");
-        assert!(remote.step().expect("it runs").is_some());
-        let process = session.claim(pid as u64).expect("it has counters");
-        assert!(process.get(Value::DemotedPages) >= (12 << 20) / PAGE);
-        assert!(
-            process.get(Value::FastBytes) <= FAST,
-            "{}",
-            process.get(Value::FastBytes)
-        );
-        assert_eq!(process.get(Value::PromotedPages), 0);
-        let notes = process.notes();
-        assert!(
-            notes[0].contains("no DAMON; pages go by their addresses"),
-            "{notes:?}"
-        );
-        drop(input);
-        child.wait().expect("it ends");
-        assert!(remote.step().expect("that is no error").is_none());
-    }
-
-    /// While a process ends, its memory is gone before its number is: then move_pages(2) fails with EINVAL.
-    #[test]
-    fn a_process_that_ends_has_no_memory() {
-        let (mut child, input) = child();
-        let pid = child.id();
-        let mut back_end = KernelBackEnd::new(pid as i32, [0, 0], session(Choice::Hints), None)
-            .expect("our own child");
-        assert!(back_end.has_memory());
-        back_end.look().expect("it runs");
-        assert_ne!(back_end.used(), [0, 0]);
-        drop(input);
-        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
-        let flags = libc::WEXITED | libc::WNOWAIT;
-        // SAFETY: it writes to the place, and leaves the child as it is.
-        let ended = unsafe { libc::waitid(libc::P_PID, pid, info.as_mut_ptr(), flags) };
-        assert_eq!(ended, 0);
-        assert!(!back_end.has_memory());
-        let room = crate::policy::Room {
-            fast_limit: 0,
-            fast_used: 0,
-            keep_free: 0,
-            slow_room: 0,
-            promote: 0,
-            interval: 1,
-            ping_pong: 0,
-            cooling: 1,
-        };
-        let first = back_end.units()[0].0;
-        let error = back_end.migrate(Reason::Demotion, &[first], &room);
-        let error = error.expect_err("it has no memory").to_string();
-        assert!(error.contains("move_pages"), "{error}");
-        child.wait().expect("it has ended");
-    }
-
-    #[test]
-    fn tracking_damon_is_an_error_without_damon() {
-        let no_damon = tempfile::tempdir().expect("a directory");
-        let pid = std::process::id() as i32;
-        let session = session(Choice::Damon);
-        let error = RemoteProcess::new(pid, [0, 0], session, no_damon.path()).expect_err("none");
-        assert!(matches!(error, TierError::Damon { .. }), "{error}");
-    }
-}
+mod tests;

@@ -27,6 +27,24 @@ impl Mapping<'_> {
     }
 }
 
+/// Memory that the kernel can migrate, with whether its pages may be shared with strangers (those of a file that is
+/// mapped privately, as libraries are): all but devices and what the kernel maps itself.
+pub fn migratable(text: &str) -> Vec<(u64, u64, bool)> {
+    let found = text.lines().filter_map(parse).filter(|mapping| {
+        let name = mapping.name;
+        let device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/");
+        let device =
+            device && !name.starts_with("/dev/zero") && !name.starts_with("/dev/hugepages/");
+        !device && !name.starts_with("[v") && mapping.start < mapping.end
+    });
+    found
+        .map(|mapping| {
+            let library = mapping.inode != 0 && mapping.permissions[3] == b'p';
+            (mapping.start, mapping.end, library)
+        })
+        .collect()
+}
+
 /// A line; `None` if it is none.
 pub fn parse(line: &str) -> Option<Mapping<'_>> {
     let mut fields = line.splitn(6, ' ');
@@ -103,6 +121,29 @@ mod tests {
 7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                          [stack]
 not a line
 ";
+
+    #[test]
+    fn devices_and_the_kernels_own_mappings_are_not_migratable() {
+        let text = "\
+00400000-00401000 r-xp 00000000 08:01 77 /bin/program
+7f0000100000-7f0000200000 rw-s 00000000 00:01 5 /dev/zero (deleted)
+7f0000200000-7f0000300000 rw-s 00000000 00:01 6 /dev/shm/cache
+7f0000300000-7f0000400000 rw-s 00000000 00:01 7 /dev/dri/card0
+7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                          [stack]
+7ffc00030000-7ffc00034000 r--p 00000000 00:00 0                          [vvar]
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
+";
+        let found = migratable(text);
+        assert_eq!(
+            found,
+            [
+                (0x40_0000, 0x40_1000, true),
+                (0x7f00_0010_0000, 0x7f00_0020_0000, false),
+                (0x7f00_0020_0000, 0x7f00_0030_0000, false),
+                (0x7ffc_0000_0000, 0x7ffc_0002_1000, false),
+            ]
+        );
+    }
 
     #[test]
     fn anonymous_ranges_exclude_memory_of_libraries() {

@@ -18,6 +18,9 @@ pub const ZERO: u64 = 1 << 5;
 /// Mapped by a huge page.
 pub const HUGE_PAGE: u64 = 1 << 6;
 
+/// Written since `/proc/PID/clear_refs` cleared it, or mapped since.
+pub const SOFT_DIRTY: u64 = 1 << 7;
+
 const WP_MATCHING: u64 = 1;
 const CHECK_WPASYNC: u64 = 2;
 const IOC_SCAN: u64 = 0xc060_6610;
@@ -48,6 +51,28 @@ pub fn is_there(pagemap: &File, page: u64) -> bool {
     match pagemap.read_exact_at(&mut entry, page / super::PAGE * 8) {
         Ok(()) => u64::from_ne_bytes(entry) >> 62 != 0,
         Err(_) => true,
+    }
+}
+
+/// Bit 56 of an entry: this process alone maps the page.
+const EXCLUSIVE: u64 = 1 << 56;
+/// The frame's number; 0 without CAP_SYS_ADMIN.
+const FRAME: u64 = (1 << 55) - 1;
+
+/// What `/proc/PID/pagemap` says of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry(u64);
+
+impl Entry {
+    /// No other process maps it.
+    pub fn exclusive(self) -> bool {
+        self.0 & EXCLUSIVE != 0
+    }
+
+    /// Number of its frame; nothing if there is none, or to those without CAP_SYS_ADMIN.
+    pub fn frame(self) -> Option<u64> {
+        let present = self.0 >> 63 != 0;
+        Some(self.0 & FRAME).filter(|frame| present && *frame != 0)
     }
 }
 
@@ -129,6 +154,35 @@ impl PageMap {
         Ok(PageMap::over(File::open(path)?))
     }
 
+    /// The entries of `start..end`, page by page. Pages whose entry cannot be read have none.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub fn entries(
+        &self,
+        start: u64,
+        end: u64,
+        mut each: impl FnMut(u64, Entry),
+    ) -> io::Result<()> {
+        let mut words = [0u8; 8 * RUNS];
+        let mut at = start;
+        while at < end {
+            let pages = ((end - at) / super::PAGE).min(RUNS as u64) as usize;
+            let got = self
+                .file
+                .read_at(&mut words[..8 * pages], at / super::PAGE * 8)?;
+            if got < 8 {
+                return Ok(());
+            }
+            for word in words[..got].chunks_exact(8) {
+                let word: [u8; 8] = word.try_into().expect("chunks of eight bytes");
+                each(at, Entry(u64::from_ne_bytes(word)));
+                at += super::PAGE;
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `each` for runs in `start..end`.
     ///
     /// # Errors
@@ -202,6 +256,14 @@ mod tests {
         });
         assert_eq!(scan, Ok(()));
         assert_eq!(seen, [(2, 4), (7, 8)]);
+        let mut there = Vec::new();
+        map.entries(start, start + 16 * PAGE, |page, entry| {
+            if entry.exclusive() {
+                there.push((page - start) / PAGE);
+            }
+        })
+        .expect("our own");
+        assert_eq!(there, [2, 3, 7]);
         // SAFETY: ours.
         unsafe { memory::unmap(start, 16 * PAGE) };
     }

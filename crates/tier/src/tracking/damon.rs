@@ -41,9 +41,14 @@ impl DamonTracker {
     /// `/proc` is not there; inside, why DAMON cannot be had.
     pub fn take(directory: &Path, pid: i32) -> std::io::Result<Result<DamonTracker, DamonError>> {
         let pagemap = PageMap::of(pid)?;
-        let now = Instant::now();
         let taken = Damon::take(directory, pid.unsigned_abs());
-        Ok(taken.map(|damon| DamonTracker {
+        Ok(taken.map(|damon| DamonTracker::with(damon, pagemap)))
+    }
+
+    /// With a monitor of a process, whose page map it is.
+    pub(crate) fn with(damon: Damon, pagemap: PageMap) -> DamonTracker {
+        let now = Instant::now();
+        DamonTracker {
             damon,
             pagemap,
             ranges: Vec::new(),
@@ -56,11 +61,11 @@ impl DamonTracker {
             looked: now,
             read: now,
             kernel: Duration::ZERO,
-        }))
+        }
     }
 
     /// Has DAMON monitor what is managed now, as exactly as `overhead` allows.
-    fn adjust(&mut self, books: &impl Books, overhead: u64) -> Result<(), DamonError> {
+    fn adjust(&mut self, books: &impl Books, overhead: u64, share: u32) -> Result<(), DamonError> {
         let elapsed = self.looked.elapsed();
         if !self.ranges.is_empty() && elapsed < LOOK {
             return Ok(());
@@ -76,14 +81,16 @@ impl DamonTracker {
         {
             let used = cpu.saturating_sub(self.kernel);
             self.kernel = cpu;
-            wanted.sample = sample(self.attributes.sample, used, elapsed, overhead);
+            wanted.sample = sample(self.attributes.sample, used, elapsed / share, overhead);
         }
         // More regions than blocks add nothing.
         let blocks: u64 = ranges
             .iter()
             .map(|(start, end)| (end - start).div_ceil(BLOCK))
             .sum();
-        let most = (REGIONS * overhead).clamp(20, MOST_REGIONS).min(2 * blocks);
+        let most = (REGIONS * overhead / u64::from(share))
+            .clamp(20, MOST_REGIONS)
+            .min(2 * blocks);
         let most = most.max(2 * ranges.len() as u64).max(20);
         wanted.regions = (most / 4, most);
         if ranges != self.ranges || wanted != self.attributes {
@@ -94,7 +101,7 @@ impl DamonTracker {
         Ok(())
     }
 
-    /// One interval, with `overhead` percent of a core.
+    /// One interval, with `overhead` percent of a core, which this one of `share` trackers has its part of.
     ///
     /// # Errors
     /// It cannot track any more.
@@ -102,6 +109,7 @@ impl DamonTracker {
         &mut self,
         books: &impl Books,
         overhead: u64,
+        share: u32,
     ) -> Result<Tracked, DamonError> {
         let mut tracked = Tracked::default();
         if overhead == 0 {
@@ -109,9 +117,10 @@ impl DamonTracker {
         }
         let start = Instant::now();
         let gained = (start - self.last).as_nanos() as i64 * overhead as i64 / 100;
+        let gained = gained / i64::from(share);
         self.last = start;
         self.credit = (self.credit + gained).min(overhead as i64 * 10_000_000);
-        self.adjust(books, overhead)?;
+        self.adjust(books, overhead, share)?;
         let aggregation = self.attributes.sample * crate::sys::damon::SAMPLES;
         let due = !self.ranges.is_empty() && self.read.elapsed() >= aggregation;
         if due && self.credit > 0 {
@@ -163,7 +172,7 @@ impl Tracker for DamonTracker {
     }
 
     fn step(&mut self, engine: &Engine, overhead: u64) -> Result<Tracked, DamonError> {
-        self.step_on(engine, overhead)
+        self.step_on(engine, overhead, 1)
     }
 }
 

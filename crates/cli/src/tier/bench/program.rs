@@ -77,7 +77,7 @@ pub(super) fn measure(
         // All of its memory fits.
         let tiered = [dray.as_os_str()]
             .into_iter()
-            .chain(["tier", "--fast", "100%", "--"].map(OsStr::new))
+            .chain(["tier", "--back-end", "uffd", "--fast", "100%", "--"].map(OsStr::new))
             .chain(command.iter().map(OsString::as_os_str))
             .map(OsStr::to_owned);
         let cost = bench::program(&command, &tiered.collect::<Vec<_>>(), runs, turns)?;

@@ -158,7 +158,7 @@ pub(super) const ROWS: &[Row] = &[
         ..row(
             "run/hello.c",
             "musl, from a shell, tier",
-            "CC=musl-gcc compile program && dray tier -- sh -c ./program",
+            "CC=musl-gcc compile program && dray tier --back-end uffd -- sh -c ./program",
         )
     },
     Row {
