@@ -2,10 +2,8 @@
 //! like any other: `cargo run -p dray --example tokio_copy`.
 
 use dray::virt::{Options, VirtualDevice};
-use dray::{Output, Rejected, Request, task};
+use dray::{Request, task};
 use dray_device::{DeviceConfig, WorkQueueConfig, WorkQueueMode};
-
-type Refused = Box<Rejected<Vec<u8>>>;
 
 async fn copies() -> Result<usize, Box<dyn std::error::Error>> {
     let device = VirtualDevice::start(config(), Options::default())?;
@@ -17,16 +15,15 @@ async fn copies() -> Result<usize, Box<dyn std::error::Error>> {
             tokio::spawn(async move {
                 let request = Request::copy(vec![n; 10_000], vec![0; 10_000]);
                 let done = client.request(request).await?;
-                let copied = done.result == Ok(Output::Done)
-                    && done.buffers.source == done.buffers.destination;
-                Ok::<bool, Refused>(copied)
+                let copied = done.buffers.source == done.buffers.destination;
+                Ok::<bool, Box<task::NotDone<Vec<u8>>>>(copied)
             })
         })
         .collect();
     drop(client);
     let mut copied = 0;
     for task in tasks {
-        copied += usize::from(task.await?.map_err(|refused| refused.error)?);
+        copied += usize::from(task.await??);
     }
     // It ends when all clients are gone.
     driver.await?;

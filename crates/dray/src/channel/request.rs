@@ -31,10 +31,10 @@ pub struct Request<B> {
     fence: bool,
     block_on_fault: bool,
     cache_control: bool,
-    pub(super) user_data: u64,
+    pub(crate) user_data: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Kind {
     Noop,
     Copy,
@@ -206,18 +206,6 @@ impl<B> Request<B> {
         Request { user_data, ..self }
     }
 
-    /// The same operation on other buffers.
-    pub(super) fn again<C>(&self, buffers: Buffers<C>) -> Request<C> {
-        Request {
-            kind: self.kind,
-            buffers,
-            fence: self.fence,
-            block_on_fault: self.block_on_fault,
-            cache_control: self.cache_control,
-            user_data: self.user_data,
-        }
-    }
-
     /// The buffers.
     pub fn into_buffers(self) -> Buffers<B> {
         self.buffers
@@ -241,7 +229,7 @@ impl<B> Request<B> {
 
 impl<B: Buffer> Request<B> {
     /// The operation on its buffers, within which all is that it accesses.
-    pub(super) fn operation(&mut self) -> Result<Operation, ChannelError> {
+    pub(crate) fn operation(&mut self) -> Result<Operation, ChannelError> {
         let (source, source_len) = place(&mut self.buffers.source);
         let (destination, destination_len) = place(&mut self.buffers.destination);
         let (second, second_len) = place(&mut self.buffers.second);
