@@ -52,6 +52,11 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
+    /// The code, below 0.
+    pub(crate) fn code(&self) -> c_int {
+        self.code
+    }
+
     pub(crate) fn new(code: c_int, message: impl Display) -> Refusal {
         Refusal::writing(code, |text| write!(text, "{message}"))
     }
@@ -128,7 +133,7 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
         ),
         (
             libc::EBUSY,
-            c"another call is using the mover, another process has the work queue, or operations in flight or a batch are in the way of a page list",
+            c"another call is using the mover, threads share it, another process has the work queue, or operations in flight or a batch are in the way",
         ),
         (
             libc::ENODEV,
@@ -148,7 +153,7 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
         ),
         (
             libc::EIO,
-            c"the work queue or the device cannot be used, or has not copied a page list that it was required to copy",
+            c"the work queue or the device cannot be used, has not copied a page list that it was required to copy, or still has the operation of a mover that was closed",
         ),
         (
             libc::ENOTSUP,
@@ -160,7 +165,7 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
         ),
         (
             libc::ENOENT,
-            c"nothing is enqueued or in flight, or no batch has begun, or it is empty",
+            c"nothing is enqueued or in flight, nothing was started with the handle, or no batch has begun, or it is empty",
         ),
         (
             libc::EBADF,
@@ -172,7 +177,7 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
         ),
         (
             libc::EALREADY,
-            c"a batch has begun already: end or cancel it first",
+            c"a batch has begun already, or the operation of the handle has not ended, or has begun and cannot be taken back",
         ),
         (
             libc::ENOTRECOVERABLE,

@@ -180,6 +180,14 @@ impl Handle {
         }
     }
 
+    /// Whether it is its owner's: nothing was started with it, or it has ended and is not in the list.
+    pub fn is_free(&self) -> bool {
+        matches!(
+            self.state.load(Ordering::Acquire) & STATE,
+            IDLE | ENDED | LOST
+        )
+    }
+
     /// Whether it is of the process that has forked this one.
     fn is_inherited(&self) -> bool {
         let shared = self.shared.load(Ordering::Acquire);
@@ -247,7 +255,7 @@ impl Handle {
         listed: bool,
         after: Option<After>,
     ) -> Result<(), StartError> {
-        let free = [IDLE, ENDED, LOST];
+        let free = [ENDED, IDLE, LOST];
         if !free.into_iter().any(|state| self.change(state, STARTING)) {
             return Err(StartError::Busy);
         }
