@@ -5,9 +5,11 @@
 #include <poll.h>
 #include <pthread.h>
 
-enum { THREADS = 4, OPS = 20000, AT_ONCE = 32, BYTES = 256 };
+enum { THREADS = 4, AT_ONCE = 32, BYTES = 256 };
 
 static struct dray_mover *mover;
+/* Of each thread; the second argument. */
+static size_t ops = 20000;
 
 static struct dray_request copy_of(void *to, const void *from, size_t bytes) {
     struct dray_request request;
@@ -24,24 +26,24 @@ static struct dray_request copy_of(void *to, const void *from, size_t bytes) {
 /* Copies with a CRC, waits for each, and counts what is wrong. */
 static void *copies(void *argument) {
     unsigned char seed = *(unsigned char *)argument;
-    struct dray_op ops[AT_ONCE];
+    struct dray_op handles[AT_ONCE];
     unsigned char from[AT_ONCE][BYTES], to[AT_ONCE][BYTES];
     size_t wrong = 0, n, round;
 
-    memset(ops, 0, sizeof ops);
+    memset(handles, 0, sizeof handles);
     memset(to, 0, sizeof to);
-    for (round = 0; round < OPS / AT_ONCE; round++) {
+    for (round = 0; round < ops / AT_ONCE; round++) {
         for (n = 0; n < AT_ONCE; n++) {
             struct dray_request request = copy_of(to[n], from[n], BYTES);
 
             memset(from[n], (int)(seed + round + n), BYTES);
             request.user_data = n;
-            wrong += dray_start(mover, &ops[n], &request) != 0;
+            wrong += dray_start(mover, &handles[n], &request) != 0;
         }
         for (n = 0; n < AT_ONCE; n++) {
             struct dray_outcome done;
 
-            wrong += dray_op_wait(&ops[n], &done, 0) != 1 || done.completion.status != 1;
+            wrong += dray_op_wait(&handles[n], &done, 0) != 1 || done.completion.status != 1;
             wrong += done.completion.user_data != n || memcmp(from[n], to[n], BYTES) != 0;
         }
     }
@@ -69,7 +71,7 @@ static int threads_share(void) {
 }
 
 static int event_loop(void) {
-    static struct dray_op ops[8];
+    static struct dray_op handles[8];
     static unsigned char from[8][64], to[8][64];
     struct pollfd event;
     size_t n, ended = 0;
@@ -83,7 +85,7 @@ static int event_loop(void) {
 
         request.listed = 1;
         memset(from[n], (int)n + 1, 64);
-        check("start", dray_start(mover, &ops[n], &request));
+        check("start", dray_start(mover, &handles[n], &request));
     }
     while (ended < 8) {
         struct dray_op *taken[3];
@@ -127,6 +129,8 @@ int main(int argc, char **argv) {
     pthread_t threads[2];
     int right, n;
 
+    if (argc > 2)
+        ops = (size_t)atoi(argv[2]);
     mover = open_mover(argc, argv);
     right = dray_start(mover, &op, &request) == -ENOTSUP;
     check("share", dray_share(mover));

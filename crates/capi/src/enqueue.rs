@@ -74,7 +74,7 @@ pub(crate) fn of_flags(flags: u32) -> Result<Flags, Refusal> {
 }
 
 /// Whether sizes and alignment are such as the operation needs them, where it needs any: no executor takes it otherwise.
-#[inline]
+#[inline(always)]
 pub(crate) fn check(operation: &Operation) -> Result<(), Refusal> {
     use Opcode::{
         ApplyDelta, CreateDelta, DifCheck, DifInsert, DifStrip, DifUpdate, DixGenerate, Dualcast,
@@ -90,9 +90,14 @@ pub(crate) fn check(operation: &Operation) -> Result<(), Refusal> {
             | DixGenerate
             | Dualcast
     );
-    if !needs {
-        return Ok(());
+    match needs {
+        true => check_needs(operation),
+        false => Ok(()),
     }
+}
+
+#[cold]
+fn check_needs(operation: &Operation) -> Result<(), Refusal> {
     dray_device::check_software(operation.descriptor()).map_or_else(
         |refused| {
             let (opcode, status) = (operation.opcode(), refused.outcome().record.status());

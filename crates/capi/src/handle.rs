@@ -214,6 +214,7 @@ pub(crate) fn closed() -> Refusal {
 ///
 /// # Safety
 /// `mover` must be NULL or from [`dray_open`](crate::dray_open).
+#[inline]
 pub(crate) unsafe fn of_process<'a>(mover: *mut Mover) -> Result<&'a Mover, Refusal> {
     if mover.is_null() {
         return Err(Refusal::new(libc::EINVAL, "the mover is NULL"));
@@ -243,6 +244,7 @@ pub(crate) unsafe fn not_shared(mover: *mut Mover) -> Refusal {
     }
 }
 
+#[cold]
 pub(crate) fn inherited() -> Refusal {
     let message = "the mover is of the process that has forked this one: open another";
     Refusal::new(libc::EBADF, message)
@@ -270,10 +272,26 @@ pub(crate) unsafe fn share(
                 .take()
                 .map_or_else(|| Err(closed()), |open| start(*open))
         })?;
-        // It is this call's turn, and it was not shared before.
+        // It is this call's turn, which nobody else has from now on.
         let _ = turn.mover.shared.set(shared);
+        std::mem::forget(turn);
         Ok(0)
     })
+}
+
+impl Mover {
+    /// Why it is no other call's turn.
+    #[cold]
+    fn taken(&self) -> Refusal {
+        match self.shared.get() {
+            Some(shared) if shared.is_closed() => closed(),
+            Some(_) => {
+                let message = "threads share this mover: dray_start starts operations on it";
+                Refusal::new(libc::EBUSY, message)
+            }
+            None => Refusal::new(libc::EBUSY, "another thread is using this mover"),
+        }
+    }
 }
 
 /// A call's turn on a mover. The next call has its turn when it is dropped.
@@ -289,16 +307,8 @@ impl<'a> Turn<'a> {
     unsafe fn of(mover: *mut Mover) -> Result<Turn<'a>, Refusal> {
         // SAFETY: the caller's promise is the same.
         let mover = unsafe { of_process(mover) }?;
-        if let Some(shared) = mover.shared.get() {
-            if shared.is_closed() {
-                return Err(closed());
-            }
-            let message = "threads share this mover: dray_start starts operations on it";
-            return Err(Refusal::new(libc::EBUSY, message));
-        }
         if mover.busy.swap(true, Ordering::Acquire) {
-            let message = "another thread is using this mover";
-            return Err(Refusal::new(libc::EBUSY, message));
+            return Err(mover.taken());
         }
         Ok(Turn { mover, left: false })
     }

@@ -22,7 +22,8 @@ pub(crate) unsafe fn enqueue_on<const BUFFERS: usize, const LENGTHS: usize>(
 ) -> c_int {
     let mut operation = None;
     let refused = call(|| {
-        operation = Some(on_buffers(buffers, lengths, make)?.with_user_data(user_data));
+        let (addresses, lengths) = fitting(buffers, lengths)?;
+        operation = Some(make(addresses, lengths).with_user_data(user_data));
         Ok(0)
     });
     match operation {
@@ -32,12 +33,12 @@ pub(crate) unsafe fn enqueue_on<const BUFFERS: usize, const LENGTHS: usize>(
     }
 }
 
-/// An operation on buffers that are not NULL, and lengths of which the first is not 0.
-pub(crate) fn on_buffers<const BUFFERS: usize, const LENGTHS: usize>(
+/// Addresses of buffers that are not NULL, and lengths of which the first is not 0.
+#[inline(always)]
+pub(crate) fn fitting<const BUFFERS: usize, const LENGTHS: usize>(
     buffers: [*const c_void; BUFFERS],
     lengths: [usize; LENGTHS],
-    make: impl FnOnce([u64; BUFFERS], [u32; LENGTHS]) -> Operation,
-) -> Result<Operation, Refusal> {
+) -> Result<([u64; BUFFERS], [u32; LENGTHS]), Refusal> {
     if buffers.contains(&ptr::null()) {
         return Err(Refusal::new(libc::EINVAL, "a buffer is NULL"));
     }
@@ -56,7 +57,7 @@ pub(crate) fn on_buffers<const BUFFERS: usize, const LENGTHS: usize>(
     }
     // A device finds buffers by their addresses.
     let addresses = buffers.map(|buffer| buffer.expose_provenance() as u64);
-    Ok(make(addresses, fitting))
+    Ok((addresses, fitting))
 }
 
 /// Does nothing.

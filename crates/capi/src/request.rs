@@ -9,7 +9,7 @@ use dray_spec::Flags;
 use crate::enqueue::{check, of_descriptor, of_flags};
 use crate::error::Refusal;
 use crate::integrity::parse;
-use crate::operations::on_buffers;
+use crate::operations::fitting;
 use crate::structure::sized;
 use crate::types::Dif;
 
@@ -192,6 +192,15 @@ pub(crate) unsafe fn read(request: *const Request) -> Result<(Work, bool), Refus
 fn finished(operation: Operation, request: &Request, flags: Flags) -> Operation {
     let operation = operation.with_changed_flags(Flags::EMPTY, flags);
     operation.with_user_data(request.user_data)
+}
+
+fn on_buffers<const BUFFERS: usize, const LENGTHS: usize>(
+    buffers: [*const c_void; BUFFERS],
+    lengths: [usize; LENGTHS],
+    make: impl FnOnce([u64; BUFFERS], [u32; LENGTHS]) -> Operation,
+) -> Result<Operation, Refusal> {
+    let (addresses, lengths) = fitting(buffers, lengths)?;
+    Ok(make(addresses, lengths))
 }
 
 /// # Safety

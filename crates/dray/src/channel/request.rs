@@ -94,12 +94,12 @@ impl<B> Request<B> {
     }
 
     /// CRC32C of a buffer.
-    pub fn crc(source: B, seed: u32) -> Request<B> {
+    pub fn crc32c(source: B, seed: u32) -> Request<B> {
         Request::new(Kind::Crc(seed), Some(source), None, None)
     }
 
     /// Copies `source` to `destination`, which is as long, and takes its CRC32C.
-    pub fn copy_crc(source: B, destination: B, seed: u32) -> Request<B> {
+    pub fn copy_crc32c(source: B, destination: B, seed: u32) -> Request<B> {
         let kind = Kind::CopyCrc(seed);
         Request::new(kind, Some(source), Some(destination), None)
     }

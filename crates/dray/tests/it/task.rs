@@ -102,7 +102,7 @@ fn a_future_that_is_dropped_leaves_its_buffers_until_the_device_is_done() {
         drop(future);
     }
     // All cells are free again: four operations at once.
-    let futures = (0..4).map(|_| client.request(Request::crc(vec![0; 64], 0)));
+    let futures = (0..4).map(|_| client.request(Request::crc32c(vec![0; 64], 0)));
     let mut futures: Vec<_> = futures.map(Box::pin).collect();
     let mut left = 4;
     while left > 0 {
@@ -123,7 +123,7 @@ fn a_future_that_is_dropped_leaves_its_buffers_until_the_device_is_done() {
 fn what_a_driver_leaves_behind_comes_back() {
     let (client, driver) = task::channel(CpuMover::new(2));
     drop(driver);
-    let refused = block_on(client.request(Request::crc(vec![1; 8], 0))).expect_err("no driver");
+    let refused = block_on(client.request(Request::crc32c(vec![1; 8], 0))).expect_err("no driver");
     assert_eq!(refused.error, ChannelError::Closed.into());
     assert_eq!(refused.buffers.source, Some(vec![1; 8]));
     // In flight when the driver ends: it is answered all the same.
@@ -164,7 +164,7 @@ fn the_example_with_tokio_runs() {
     let output = output.expect("the example was built");
     assert_eq!(
         String::from_utf8_lossy(&output.stdout),
-        "64 buffers copied\n"
+        "64 buffers copied, 0 of them by a device; refused: buffers of 3 and 4 bytes for one operation\n"
     );
 }
 
