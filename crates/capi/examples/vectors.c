@@ -31,6 +31,11 @@ int main(int argc, char **argv) {
     right &= done.completion.crc == 0xe3069283u && done.device_bytes + done.core_bytes == 9;
     right &= memcmp(first, "1234", 4) == 0 && memcmp(second, "56789", 5) == 0;
 
+    /* What an operation does not give is 0, and why it was the core has a text. */
+    right &= done.completion.delta_bytes == 0 && done.completion.source.reference == 0;
+    right &= strlen(dray_core_reason_name(done.core_reason)) > 0;
+    right &= strcmp(dray_queue_lost_name(done.completion.queue_lost), "the queue executes") == 0;
+
     /* As _mm_crc32_u8 leaves it, from a register of 0. */
     request.operation = DRAY_OPERATION_CRC32C;
     request.value = dray_crc32c_register(0);

@@ -596,7 +596,7 @@ typedef struct dray_queue {
  * mover's: they stay where they are, and are not freed. To free a handle whose operation may be under way, call
  * dray_op_release first; without that the mover writes to memory that is not its own any more. Any number of threads
  * poll one handle, and wait for it, at the same time: each gets its end, which stays until it is started again, which
- * nobody does meanwhile. */
+ * nobody does meanwhile. A structure of yours that begins with a handle is found by it. */
 typedef struct dray_op {
   /* The library's. */
   uint64_t opaque[32];
@@ -667,6 +667,13 @@ const char *dray_last_error(void);
 /* What the status of a completion is called and means, as "0x03 page_fault: ..."; with bit 7 set "on a write". The
  * text lives for ever, and may be read by all threads. */
 const char *dray_status_name(uint8_t status);
+
+/* Why the core executed an operation or a part of it, of a dray_core_reason. The text lives for ever, and may be read by
+ * all threads. */
+const char *dray_core_reason_name(uint32_t reason);
+
+/* Why a queue executes nothing more, of a dray_queue_lost_reason. The text lives for ever, and may be read by all threads. */
+const char *dray_queue_lost_name(uint32_t reason);
 
 /* What a code means, in any function that returns it; dray_last_error says what has happened. The text
  * lives for ever, and may be read by all threads. */
@@ -850,7 +857,8 @@ int dray_noop(struct dray_mover *mover, uint64_t user_data);
 
 /* Copies `len` bytes: 0 if it is enqueued. It begins with dray_submit or a wait, and how it ends is
  * in its completion. Memory that the process may access is enough, present or not: see
- * dray_open.
+ * dray_open. Buffers may overlap, as those of memmove: a device that cannot move these is not
+ * given them.
  *
  * Errors:
  * Of this and all other operations: -EINVAL: a null pointer, no bytes, or sizes, alignment or an overlap with which a dualcast,
@@ -922,7 +930,7 @@ int dray_crc32c(struct dray_mover *mover,
                 uint32_t seed,
                 uint64_t user_data);
 
-/* Copies `len` bytes and takes their CRC32C.
+/* Copies `len` bytes and takes their CRC32C; see dray_crc32c. Buffers that overlap end it with status 0x16.
  *
  * The caller promises:
  * As dray_copy. */
@@ -1170,7 +1178,7 @@ int dray_start(struct dray_mover *mover,
                const struct dray_request *request);
 
 /* 1 if the operation of a handle has ended, with how in `into`, which may be NULL; 0 if it has not. Any thread may
- * call it, and a signal handler.
+ * call it, and a signal handler. Fields that the operation does not give are 0.
  *
  * Errors:
  * -EINVAL: the handle is NULL or not aligned. -ENOENT: nothing was started with it. -EIO: the mover was closed before a

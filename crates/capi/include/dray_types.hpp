@@ -223,12 +223,16 @@ class completion {
     executor by() const noexcept { return static_cast<executor>(raw_.executor); }
     /// Why the core has executed any of it.
     dray::core_reason core_reason() const noexcept { return static_cast<dray::core_reason>(raw_.core_reason); }
+    /// The same as a text.
+    const char *core_reason_name() const noexcept { return dray_core_reason_name(raw_.core_reason); }
     /// Every queue was full, and it was not to wait.
     bool queue_was_full() const noexcept { return raw_.queue_was_full != 0; }
     /// Why its queue has not executed it, and nothing else has either.
     dray::queue_lost_reason queue_lost() const noexcept {
         return static_cast<dray::queue_lost_reason>(raw_.queue_lost);
     }
+    /// The same as a text.
+    const char *queue_lost_name() const noexcept { return dray_queue_lost_name(raw_.queue_lost); }
     /// It, or a part of it, was taken back.
     bool withdrawn() const noexcept { return raw_.withdrawn != 0; }
     /// Submissions of its descriptors that a queue without room did not accept.

@@ -76,19 +76,14 @@ pub(crate) fn of_flags(flags: u32) -> Result<Flags, Refusal> {
 /// Whether sizes and alignment are such as the operation needs them, where it needs any: no executor takes it otherwise.
 #[inline(always)]
 pub(crate) fn check(operation: &Operation) -> Result<(), Refusal> {
-    use Opcode::{
-        ApplyDelta, CreateDelta, DifCheck, DifInsert, DifStrip, DifUpdate, DixGenerate, Dualcast,
-    };
+    const CREATE_DELTA: u8 = Opcode::CreateDelta as u8;
+    const DUALCAST: u8 = Opcode::Dualcast as u8;
+    const DIF_CHECK: u8 = Opcode::DifCheck as u8;
+    const DIX_GENERATE: u8 = Opcode::DixGenerate as u8;
+    // Between them are apply_delta and the other operations on integrity fields.
     let needs = matches!(
-        operation.opcode(),
-        ApplyDelta
-            | CreateDelta
-            | DifCheck
-            | DifInsert
-            | DifStrip
-            | DifUpdate
-            | DixGenerate
-            | Dualcast
+        operation.descriptor().opcode_byte(),
+        CREATE_DELTA..=DUALCAST | DIF_CHECK..=DIX_GENERATE
     );
     match needs {
         true => check_needs(operation),

@@ -34,7 +34,9 @@ pub use enqueue::{
     dray_batch_begin, dray_batch_cancel, dray_batch_end, dray_batch_fence, dray_enqueue_descriptor,
     dray_next_flags,
 };
-pub use error::{dray_last_error, dray_status_name, dray_strerror};
+pub use error::{
+    dray_core_reason_name, dray_last_error, dray_queue_lost_name, dray_status_name, dray_strerror,
+};
 pub use handle::Mover;
 pub use integrity::{
     dray_dif_check, dray_dif_insert, dray_dif_strip, dray_dif_update, dray_dix_generate,

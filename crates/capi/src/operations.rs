@@ -72,7 +72,8 @@ pub unsafe extern "C" fn dray_noop(mover: *mut Mover, user_data: u64) -> c_int {
 
 /// Copies `len` bytes: 0 if it is enqueued. It begins with [`dray_submit`](crate::dray_submit) or a wait, and how it ends is
 /// in its completion. Memory that the process may access is enough, present or not: see
-/// [`dray_open`](crate::dray_open).
+/// [`dray_open`](crate::dray_open). Buffers may overlap, as those of memmove: a device that cannot move these is not
+/// given them.
 ///
 /// # Errors
 /// Of this and all other operations: -EINVAL: a null pointer, no bytes, or sizes, alignment or an overlap with which a dualcast,
@@ -188,7 +189,7 @@ pub unsafe extern "C" fn dray_crc32c(
     unsafe { enqueue_on(mover, [source], [len], user_data, make) }
 }
 
-/// Copies `len` bytes and takes their CRC32C.
+/// Copies `len` bytes and takes their CRC32C; see [`dray_crc32c`]. Buffers that overlap end it with status 0x16.
 ///
 /// # Safety
 /// As [`dray_copy`].

@@ -6,6 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use dray::task::{self, Handle, Look, StartError, Submitter};
+use dray_spec::Opcode;
 
 use crate::channel_types::Outcome;
 use crate::completion::{FromOutcome, count};
@@ -13,7 +14,7 @@ use crate::error::{Refusal, call};
 use crate::handle::{Kind, Mover, Open, closed, inherited, not_shared, of_process, share};
 use crate::mover::place;
 use crate::request::{Request, read};
-use crate::types::{CoreReason, Flag};
+use crate::types::{Completion, CoreReason, Flag, Tags};
 
 /// What a mover is once threads share it.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub(crate) struct Shared {
 /// mover's: they stay where they are, and are not freed. To free a handle whose operation may be under way, call
 /// dray_op_release first; without that the mover writes to memory that is not its own any more. Any number of threads
 /// poll one handle, and wait for it, at the same time: each gets its end, which stays until it is started again, which
-/// nobody does meanwhile.
+/// nobody does meanwhile. A structure of yours that begins with a handle is found by it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Op {
@@ -48,6 +49,8 @@ struct Inside {
     handle: Handle,
     /// Why the core executes all, by number.
     core_reason: std::cell::Cell<u8>,
+    /// Opcode of its operation.
+    opcode: std::cell::Cell<u8>,
 }
 
 const _: () = assert!(size_of::<Inside>() <= size_of::<Op>());
@@ -193,6 +196,7 @@ pub unsafe extern "C" fn dray_start(
             return Err(refused(StartError::Busy));
         }
         inside.core_reason.set(shared.core_reason as u8);
+        inside.opcode.set(operation.descriptor().opcode_byte());
         // SAFETY: the caller's promise is the same; a mover's submitter is never dropped.
         let started = unsafe {
             shared
@@ -225,8 +229,10 @@ unsafe fn seen(inside: &Inside, look: Look, into: *mut Outcome) -> Result<c_int,
         Look::Ended(outcome) => {
             if !into.is_null() {
                 let reason = CoreReason::of(inside.core_reason.get());
+                let mut outcome = Outcome::of(&outcome, reason);
+                clear(&mut outcome.completion, inside.opcode.get());
                 // SAFETY: a place of the caller's.
-                unsafe { into.write_unaligned(Outcome::of(&outcome, reason)) };
+                unsafe { into.write_unaligned(outcome) };
             }
             Ok(1)
         }
@@ -238,8 +244,28 @@ unsafe fn seen(inside: &Inside, look: Look, into: *mut Outcome) -> Result<c_int,
     }
 }
 
+/// Sets to 0 what an operation does not give: the record has its results in the same bytes.
+fn clear(completion: &mut Completion, opcode: u8) {
+    use Opcode::{
+        CopyCrc, CrcGenerate, CreateDelta, DifCheck, DifInsert, DifStrip, DifUpdate, DixGenerate,
+    };
+    let is = |any: &[Opcode]| any.iter().any(|one| *one as u8 == opcode);
+    if !is(&[CrcGenerate, CopyCrc]) {
+        completion.crc = 0;
+    }
+    if !is(&[CreateDelta]) {
+        completion.delta_bytes = 0;
+    }
+    if !is(&[DifCheck, DifStrip, DifUpdate]) {
+        completion.source = Tags::default();
+    }
+    if !is(&[DifInsert, DifUpdate, DixGenerate]) {
+        completion.destination = Tags::default();
+    }
+}
+
 /// 1 if the operation of a handle has ended, with how in `into`, which may be NULL; 0 if it has not. Any thread may
-/// call it, and a signal handler.
+/// call it, and a signal handler. Fields that the operation does not give are 0.
 ///
 /// # Errors
 /// -EINVAL: the handle is NULL or not aligned. -ENOENT: nothing was started with it. -EIO: the mover was closed before a
