@@ -76,6 +76,22 @@ impl<B> fmt::Debug for Client<B> {
 }
 
 /// An operation that has succeeded, with its buffers.
+///
+/// ```
+/// # use std::task::{Context, Poll, Waker};
+/// use dray::{CpuMover, Executor, Output, Request, task};
+///
+/// # let mut context = Context::from_waker(Waker::noop());
+/// let (client, driver) = task::channel(CpuMover::new(1));
+/// let mut future = std::pin::pin!(client.request(Request::crc32c(b"123456789".to_vec(), 0)));
+/// # assert!(future.as_mut().poll(&mut context).is_pending());
+/// # drop(client);
+/// driver.run();
+/// # let Poll::Ready(done) = future.poll(&mut context) else { panic!() };
+/// let done: task::Done<Vec<u8>> = done?; // .await?
+/// assert_eq!((done.output, done.executor), (Output::Crc32(0xe306_9283), Executor::Cpu));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Done<B> {
     /// What it gives.
@@ -91,6 +107,19 @@ pub struct Done<B> {
 }
 
 /// An operation that has not succeeded, with its buffers. It is an [`Error`], for one `?`.
+///
+/// ```
+/// # use std::task::{Context, Poll, Waker};
+/// use dray::{ChannelError, CpuMover, Request, task};
+///
+/// # let mut context = Context::from_waker(Waker::noop());
+/// let (client, _driver) = task::channel(CpuMover::new(1));
+/// let future = std::pin::pin!(client.request(Request::fill(0, vec![])));
+/// # let Poll::Ready(done) = future.poll(&mut context) else { panic!() };
+/// let not: Box<task::NotDone<Vec<u8>>> = done.unwrap_err(); // .await
+/// assert_eq!(not.error, ChannelError::Length { len: 0 }.into());
+/// assert_eq!(not.buffers.destination, Some(vec![]));
+/// ```
 #[derive(Debug)]
 pub struct NotDone<B> {
     /// Why.

@@ -134,6 +134,18 @@ pub enum Look {
 }
 
 /// Why an operation was not started.
+///
+/// ```
+/// use dray::task::{self, Handle, StartError};
+/// use dray::{CpuMover, Operation};
+///
+/// let (submitter, driver) = task::share(CpuMover::new(1));
+/// drop(driver);
+/// let handle = Handle::new();
+/// // SAFETY: a NOOP has no operands, and it is refused.
+/// let refused = unsafe { submitter.start(&handle, Operation::noop().into(), false) };
+/// assert_eq!(refused, Err(StartError::Closed));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum StartError {
     /// The operation of the handle has not ended, or waits in the list of those that have.
