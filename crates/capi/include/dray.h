@@ -215,44 +215,44 @@ typedef enum dray_page_reason {
 } dray_page_reason;
 
 /* What a handle's operation does: values below 256 are opcodes of the Intel DSA specification (as of
- * dray_supports). In brackets: fields of dray_request that it uses, besides those that all do. */
+ * dray_supports). In parentheses: fields of dray_request that it uses, besides those that all do. */
 typedef enum dray_operation {
   /* Nothing, which takes its time. */
   DRAY_OPERATION_NOOP = 0,
-  /* Copies [source, destination]. */
+  /* Copies (source, destination). */
   DRAY_OPERATION_COPY = 3,
-  /* Fills with an 8-byte pattern [destination, value]. */
+  /* Fills with an 8-byte pattern (destination, value). */
   DRAY_OPERATION_FILL = 4,
-  /* Compares two buffers [source, destination, which is only read]. */
+  /* Compares two buffers (source, destination, which is only read). */
   DRAY_OPERATION_COMPARE = 5,
-  /* Compares with an 8-byte pattern [source, value]. */
+  /* Compares with an 8-byte pattern (source, value). */
   DRAY_OPERATION_COMPARE_PATTERN = 6,
-  /* Records where two buffers differ, in at most `second_bytes` bytes at `second` [source, destination, which is
-   * only read]. */
+  /* Records where two buffers differ, in at most `second_bytes` bytes at `second` (source, destination, which is
+   * only read). */
   DRAY_OPERATION_CREATE_DELTA = 7,
-  /* Applies the record of `second_bytes` bytes at `second` [destination]. */
+  /* Applies the record of `second_bytes` bytes at `second` (destination). */
   DRAY_OPERATION_APPLY_DELTA = 8,
-  /* Copies to two destinations, whose address bits 11:0 are equal [source, destination, second]. */
+  /* Copies to two destinations, whose address bits 11:0 are equal (source, destination, second). */
   DRAY_OPERATION_DUALCAST = 9,
-  /* CRC32C, from the seed `value` on [source]: see dray_crc32c. */
+  /* CRC32C, from the seed `value` on (source): see dray_crc32c. */
   DRAY_OPERATION_CRC32C = 16,
-  /* Copies, and takes the CRC32C of the same bytes [source, destination, value]. */
+  /* Copies, and takes the CRC32C of the same bytes (source, destination, value). */
   DRAY_OPERATION_COPY_CRC32C = 17,
-  /* CRC-64 of NVM Express, from the seed `value` on [source]. */
+  /* CRC-64 of NVM Express, from the seed `value` on (source). */
   DRAY_OPERATION_CRC64 = 272,
-  /* Copies, and takes the CRC-64 of the same bytes [source, destination, value]. */
+  /* Copies, and takes the CRC-64 of the same bytes (source, destination, value). */
   DRAY_OPERATION_COPY_CRC64 = 273,
-  /* Checks integrity fields [source, dif]. */
+  /* Checks integrity fields (source, dif). */
   DRAY_OPERATION_DIF_CHECK = 18,
-  /* Copies blocks, and adds a field to each [source, destination, dif]. */
+  /* Copies blocks, and adds a field to each (source, destination, dif). */
   DRAY_OPERATION_DIF_INSERT = 19,
-  /* Checks the fields of blocks, and copies these without [source, destination, dif]. */
+  /* Checks the fields of blocks, and copies these without (source, destination, dif). */
   DRAY_OPERATION_DIF_STRIP = 20,
-  /* Checks the fields of blocks, and copies these with new ones [source, destination, dif]. */
+  /* Checks the fields of blocks, and copies these with new ones (source, destination, dif). */
   DRAY_OPERATION_DIF_UPDATE = 21,
-  /* Writes the fields of blocks side by side [source, destination, dif]. */
+  /* Writes the fields of blocks side by side (source, destination, dif). */
   DRAY_OPERATION_DIX_GENERATE = 23,
-  /* Evicts from the processor's caches [destination]. */
+  /* Evicts from the processor's caches (destination). */
   DRAY_OPERATION_CACHE_FLUSH = 32,
   /* The descriptor of 64 bytes at `source`, which is read during the call: see dray_enqueue_descriptor. */
   DRAY_OPERATION_DESCRIPTOR = 512

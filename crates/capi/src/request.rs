@@ -14,46 +14,46 @@ use crate::structure::sized;
 use crate::types::Dif;
 
 /// What a handle's operation does: values below 256 are opcodes of the Intel DSA specification (as of
-/// dray_supports). In brackets: fields of dray_request that it uses, besides those that all do.
+/// dray_supports). In parentheses: fields of dray_request that it uses, besides those that all do.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationCode {
     /// Nothing, which takes its time.
     Noop = 0x00,
-    /// Copies [source, destination].
+    /// Copies (source, destination).
     Copy = 0x03,
-    /// Fills with an 8-byte pattern [destination, value].
+    /// Fills with an 8-byte pattern (destination, value).
     Fill = 0x04,
-    /// Compares two buffers [source, destination, which is only read].
+    /// Compares two buffers (source, destination, which is only read).
     Compare = 0x05,
-    /// Compares with an 8-byte pattern [source, value].
+    /// Compares with an 8-byte pattern (source, value).
     ComparePattern = 0x06,
-    /// Records where two buffers differ, in at most `second_bytes` bytes at `second` [source, destination, which is
-    /// only read].
+    /// Records where two buffers differ, in at most `second_bytes` bytes at `second` (source, destination, which is
+    /// only read).
     CreateDelta = 0x07,
-    /// Applies the record of `second_bytes` bytes at `second` [destination].
+    /// Applies the record of `second_bytes` bytes at `second` (destination).
     ApplyDelta = 0x08,
-    /// Copies to two destinations, whose address bits 11:0 are equal [source, destination, second].
+    /// Copies to two destinations, whose address bits 11:0 are equal (source, destination, second).
     Dualcast = 0x09,
-    /// CRC32C, from the seed `value` on [source]: see dray_crc32c.
+    /// CRC32C, from the seed `value` on (source): see dray_crc32c.
     Crc32c = 0x10,
-    /// Copies, and takes the CRC32C of the same bytes [source, destination, value].
+    /// Copies, and takes the CRC32C of the same bytes (source, destination, value).
     CopyCrc32c = 0x11,
-    /// CRC-64 of NVM Express, from the seed `value` on [source].
+    /// CRC-64 of NVM Express, from the seed `value` on (source).
     Crc64 = 0x110,
-    /// Copies, and takes the CRC-64 of the same bytes [source, destination, value].
+    /// Copies, and takes the CRC-64 of the same bytes (source, destination, value).
     CopyCrc64 = 0x111,
-    /// Checks integrity fields [source, dif].
+    /// Checks integrity fields (source, dif).
     DifCheck = 0x12,
-    /// Copies blocks, and adds a field to each [source, destination, dif].
+    /// Copies blocks, and adds a field to each (source, destination, dif).
     DifInsert = 0x13,
-    /// Checks the fields of blocks, and copies these without [source, destination, dif].
+    /// Checks the fields of blocks, and copies these without (source, destination, dif).
     DifStrip = 0x14,
-    /// Checks the fields of blocks, and copies these with new ones [source, destination, dif].
+    /// Checks the fields of blocks, and copies these with new ones (source, destination, dif).
     DifUpdate = 0x15,
-    /// Writes the fields of blocks side by side [source, destination, dif].
+    /// Writes the fields of blocks side by side (source, destination, dif).
     DixGenerate = 0x17,
-    /// Evicts from the processor's caches [destination].
+    /// Evicts from the processor's caches (destination).
     CacheFlush = 0x20,
     /// The descriptor of 64 bytes at `source`, which is read during the call: see dray_enqueue_descriptor.
     Descriptor = 0x200,
