@@ -27,6 +27,22 @@ static int open_on_node(uint32_t backend, uint32_t node, char *note, size_t byte
     return 0;
 }
 
+/* The list of queues, before any is opened: each can be opened or says why not, and those that this process then has are in it. */
+static int listed(const char *wanted) {
+    struct dray_queue queues[64];
+    int n, right, found = 0, count = dray_queues(NULL, 0);
+
+    check("queues", count);
+    right = dray_queues(queues, 64) == count && dray_queues(NULL, 1) == -EINVAL;
+    for (n = 0; n < count && n < 64; n++) {
+        right &= strncmp(queues[n].name, "wq", 2) == 0;
+        right &= (queues[n].error == 0) == (queues[n].why_not[0] == '\0');
+        right &= queues[n].error != 0 || (queues[n].entries > 0 && queues[n].dedicated <= 1);
+        found |= queues[n].error == 0 && strcmp(queues[n].name, wanted) == 0;
+    }
+    return right && (found || wanted[0] == '\0');
+}
+
 int main(int argc, char **argv) {
     struct dray_mover *mover = open_mover(argc, argv);
     struct dray_options options;
@@ -36,6 +52,7 @@ int main(int argc, char **argv) {
     int code, right, length = dray_note(mover, note, sizeof note);
 
     right = length > 0 && strlen(note) == (size_t)length;
+    right &= listed(argc > 1 && atoi(argv[1]) == DRAY_BACKEND_HARDWARE ? "wq0.0" : "");
     /* No machine has this node: nothing is opened, and each queue is named. */
     right &= open_on_node(DRAY_BACKEND_HARDWARE, 9999, note, sizeof note, &reason) == -ENODEV;
     if (argc > 1 && atoi(argv[1]) == DRAY_BACKEND_HARDWARE)

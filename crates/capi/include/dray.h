@@ -7,15 +7,20 @@
  * -ENOTRECOVERABLE if libdray has panicked in this call or an earlier one on this mover. How an operation ends
  * is no error of a function but the status of its completion.
  *
- * Threads. Any thread may use a mover, one call at a time; another call meanwhile leaves it as it is.
- * Movers do not depend on each other. A signal handler may enqueue, submit and poll. In a child of fork the
+ * Two ways. A mover is one thread's at a time, which enqueues, submits and polls: dray_copy and its like, dray_poll. Or
+ * threads share it, from dray_share on: dray_start with a dray_op for each operation, which any thread polls
+ * (dray_op_poll) or sleeps for (dray_op_wait), or which an event loop takes (dray_event_fd, dray_ended).
+ *
+ * Threads. Any thread may use a mover, one call at a time; another call meanwhile leaves it as it is. Of a mover that
+ * threads share, calls may run at the same time.
+ * Movers do not depend on each other. A signal handler may enqueue, submit, poll, start and wait for a handle. In a child of fork the
  * movers of its parent are not its own, whoever executes: each call is -EBADF at once, dray_close is 0 and leaves the
  * parent's operations, memory and device alone. The child may open its own. A child that shares its parent's memory
  * (vfork) has no others than its parent. Linux before 4.14 does not tell a child from its parent: there the child
  * must leave movers alone.
  *
  * Memory. The buffers of an operation belong to the mover from the call that enqueues it until its completion
- * was taken: they stay valid, and nothing else writes them, nor reads what is written. A batch that has begun
+ * was taken, or its handle has ended: they stay valid, and nothing else writes them, nor reads what is written. A batch that has begun
  * has those of its operations, too. Structures of options, and lists, are read during the call and may end
  * with it. A mover that was closed keeps a few bytes for ever, so that its handle is known as closed.
  *
@@ -208,6 +213,50 @@ typedef enum dray_page_reason {
   /* The core: the device has failed to copy it. */
   DRAY_PAGE_REASON_DEVICE_ERROR = 5
 } dray_page_reason;
+
+/* What a handle's operation does: values below 256 are opcodes of the Intel DSA specification (as of
+ * dray_supports). In parentheses: fields of dray_request that it uses, besides those that all do. */
+typedef enum dray_operation {
+  /* Nothing, which takes its time. */
+  DRAY_OPERATION_NOOP = 0,
+  /* Copies (source, destination). */
+  DRAY_OPERATION_COPY = 3,
+  /* Fills with an 8-byte pattern (destination, value). */
+  DRAY_OPERATION_FILL = 4,
+  /* Compares two buffers (source, destination, which is only read). */
+  DRAY_OPERATION_COMPARE = 5,
+  /* Compares with an 8-byte pattern (source, value). */
+  DRAY_OPERATION_COMPARE_PATTERN = 6,
+  /* Records where two buffers differ, in at most `second_bytes` bytes at `second` (source, destination, which is
+   * only read). */
+  DRAY_OPERATION_CREATE_DELTA = 7,
+  /* Applies the record of `second_bytes` bytes at `second` (destination). */
+  DRAY_OPERATION_APPLY_DELTA = 8,
+  /* Copies to two destinations, whose address bits 11:0 are equal (source, destination, second). */
+  DRAY_OPERATION_DUALCAST = 9,
+  /* CRC32C, from the seed `value` on (source): see dray_crc32c. */
+  DRAY_OPERATION_CRC32C = 16,
+  /* Copies, and takes the CRC32C of the same bytes (source, destination, value). */
+  DRAY_OPERATION_COPY_CRC32C = 17,
+  /* CRC-64 of NVM Express, from the seed `value` on (source). */
+  DRAY_OPERATION_CRC64 = 272,
+  /* Copies, and takes the CRC-64 of the same bytes (source, destination, value). */
+  DRAY_OPERATION_COPY_CRC64 = 273,
+  /* Checks integrity fields (source, dif). */
+  DRAY_OPERATION_DIF_CHECK = 18,
+  /* Copies blocks, and adds a field to each (source, destination, dif). */
+  DRAY_OPERATION_DIF_INSERT = 19,
+  /* Checks the fields of blocks, and copies these without (source, destination, dif). */
+  DRAY_OPERATION_DIF_STRIP = 20,
+  /* Checks the fields of blocks, and copies these with new ones (source, destination, dif). */
+  DRAY_OPERATION_DIF_UPDATE = 21,
+  /* Writes the fields of blocks side by side (source, destination, dif). */
+  DRAY_OPERATION_DIX_GENERATE = 23,
+  /* Evicts from the processor's caches (destination). */
+  DRAY_OPERATION_CACHE_FLUSH = 32,
+  /* The descriptor of 64 bytes at `source`, which is read during the call: see dray_enqueue_descriptor. */
+  DRAY_OPERATION_DESCRIPTOR = 512
+} dray_operation;
 
 /* Executes memory operations for one thread at a time.
  *
@@ -518,6 +567,95 @@ typedef struct dray_page_list_report {
   size_t row_count;
 } dray_page_list_report;
 
+/* A work queue of this machine. */
+typedef struct dray_queue {
+  /* Its name, such as "wq0.1", which ends with 0. */
+  char name[32];
+  /* NUMA node of its device; UINT32_MAX: the machine says none. */
+  uint32_t numa_node;
+  /* 1: dedicated, one client at a time has it; 0: shared. */
+  uint32_t dedicated;
+  /* Descriptors that it holds for this process; 0 if programs cannot use it. */
+  uint32_t entries;
+  /* Operations of a batch at most. */
+  uint32_t max_batch;
+  /* Bytes of one descriptor at most; larger operations travel in parts. */
+  uint64_t max_transfer_bytes;
+  /* 1: its device waits for pages that are not present, if it is asked to. */
+  uint32_t block_on_fault;
+  /* 0: this process may open it, unless another one has a dedicated queue; or the code that opening it gives, below 0. */
+  int32_t error;
+  /* Why not, which ends with 0; "" if it may. */
+  char why_not[256];
+} dray_queue;
+
+/* An operation of one mover that threads share, in the caller's storage, aligned as a uint64_t. Bytes that are all 0
+ * are a handle that nothing was started with; there is no limit to how many there are.
+ *
+ * From dray_start on, until dray_op_poll, dray_op_wait or dray_ended has given its end, handle and buffers are the
+ * mover's: they stay where they are, and are not freed. To free a handle whose operation may be under way, call
+ * dray_op_release first; without that the mover writes to memory that is not its own any more. Any number of threads
+ * poll one handle, and wait for it, at the same time: each gets its end, which stays until it is started again, which
+ * nobody does meanwhile. A structure of yours that begins with a handle is found by it. */
+typedef struct dray_op {
+  /* The library's. */
+  uint64_t opaque[32];
+} dray_op;
+
+/* A run of bytes of a list, laid out as struct iovec of sys/uio.h. */
+typedef struct dray_vector {
+  /* Its first byte. */
+  void *base;
+  /* Its length; 0 is possible. */
+  size_t bytes;
+} dray_vector;
+
+/* What an operation with a handle is to do, for dray_start. Set `size` to sizeof(dray_request), all else to 0 or what you
+ * want. It is read during the call; what it points at is the mover's until the operation has ended.
+ *
+ * Copies, fills, comparisons and CRCs take lists of segments in place of a buffer (`sources`, `destinations`):
+ * `bytes` is 0 then, for it is their sum, and the sum of both sides is the same. Segments of one side need not end where
+ * those of the other do. Parts may be done at the same time, in any order, so that sources and destinations must not
+ * overlap; CRCs go on from one part to the next. At a fault or a difference nothing behind it is begun, and
+ * `bytes_completed` counts from the first segment on. */
+typedef struct dray_request {
+  /* sizeof(dray_request), so that later versions can tell what is there. */
+  size_t size;
+  /* A dray_operation. */
+  uint32_t operation;
+  /* dray_flag values, added up. */
+  uint32_t flags;
+  /* The caller's number, which the completion brings back. */
+  uint64_t user_data;
+  /* What is read. */
+  const void *source;
+  /* What is written, or the second buffer of a comparison. */
+  void *destination;
+  /* Second destination of a dualcast, or a delta record. */
+  void *second;
+  /* Bytes of each buffer; of operations with integrity fields, of the source. */
+  size_t bytes;
+  /* Bytes of the delta record, or of the place for it. */
+  size_t second_bytes;
+  /* Pattern, or seed of a CRC. */
+  uint64_t value;
+  /* Integrity fields. */
+  const struct dray_dif *dif;
+  /* Segments in place of `source`; NULL: none. The list must stay, too. */
+  const struct dray_vector *sources;
+  /* How many. */
+  size_t source_count;
+  /* Segments in place of `destination`; NULL: none. The list must stay, too. */
+  const struct dray_vector *destinations;
+  /* How many. */
+  size_t destination_count;
+  /* 1: dray_ended gives the handle when its operation has ended, and dray_event_fd is readable then. Until dray_ended has
+   * given it, it cannot be started again or freed. */
+  uint32_t listed;
+  /* 0. */
+  uint32_t reserved;
+} dray_request;
+
 #ifdef __cplusplus
 extern "C" {
 #endif /* __cplusplus */
@@ -529,6 +667,13 @@ const char *dray_last_error(void);
 /* What the status of a completion is called and means, as "0x03 page_fault: ..."; with bit 7 set "on a write". The
  * text lives for ever, and may be read by all threads. */
 const char *dray_status_name(uint8_t status);
+
+/* Why the core executed an operation or a part of it, of a dray_core_reason. The text lives for ever, and may be read by
+ * all threads. */
+const char *dray_core_reason_name(uint32_t reason);
+
+/* Why a queue executes nothing more, of a dray_queue_lost_reason. The text lives for ever, and may be read by all threads. */
+const char *dray_queue_lost_name(uint32_t reason);
 
 /* What a code means, in any function that returns it; dray_last_error says what has happened. The text
  * lives for ever, and may be read by all threads. */
@@ -712,10 +857,12 @@ int dray_noop(struct dray_mover *mover, uint64_t user_data);
 
 /* Copies `len` bytes: 0 if it is enqueued. It begins with dray_submit or a wait, and how it ends is
  * in its completion. Memory that the process may access is enough, present or not: see
- * dray_open.
+ * dray_open. Buffers may overlap, as those of memmove: a device that cannot move these is not
+ * given them.
  *
  * Errors:
- * Of this and all other operations: -EINVAL: a null pointer, no bytes. -EAGAIN: no slot is free. -ENOTSUP: more
+ * Of this and all other operations: -EINVAL: a null pointer, no bytes, or sizes, alignment or an overlap with which a dualcast,
+ * a delta or an operation on integrity fields is never possible. -EAGAIN: no slot is free. -ENOTSUP: more
  * bytes than the mover takes in one operation, or an operation that it does not have.
  * -E2BIG: the batch that has begun is full.
  *
@@ -783,7 +930,7 @@ int dray_crc32c(struct dray_mover *mover,
                 uint32_t seed,
                 uint64_t user_data);
 
-/* Copies `len` bytes and takes their CRC32C.
+/* Copies `len` bytes and takes their CRC32C; see dray_crc32c. Buffers that overlap end it with status 0x16.
  *
  * The caller promises:
  * As dray_copy. */
@@ -978,6 +1125,129 @@ int dray_copy_page_list_with_report(struct dray_mover *mover,
                                     const struct dray_page_list_options *options,
                                     struct dray_page_list_statistics *statistics,
                                     struct dray_page_list_report *report);
+
+/* Work queues of this machine, by device and number, none of which is opened: how many there are. Writes at most
+ * `count` of them to `into`, which may be NULL for 0.
+ *
+ * Errors:
+ * -EINVAL: no place. -EIO: the directory of device files cannot be read.
+ *
+ * The caller promises:
+ * `into` must be a place for `count` queues. */
+int dray_queues(struct dray_queue *into,
+                size_t count);
+
+/* The register of the instruction CRC32 (`_mm_crc32_u64`) as a seed for dray_crc32c and its like, and their result as that
+ * register: one is the other inverted, so this function goes both ways. To begin with a register of 0 the seed is
+ * dray_crc32c_register(0); after "123456789" dray_crc32c_register of the result is 0x58e3fa20. */
+uint32_t dray_crc32c_register(uint32_t value);
+
+/* From now on any number of threads start operations on a mover at the same time, by dray_start: 0. A thread of the
+ * library polls the mover; where a device does not interrupt, and none does for programs, that thread looks again and
+ * again while operations are in flight (PAUSE, then sched_yield, and after a millisecond without a completion a sleep
+ * of 100 us each time), and sleeps while there are none. On a mover of the core that thread executes. It takes no
+ * signals.
+ *
+ * All other calls on the mover but dray_start, dray_event_fd, dray_ended and dray_close are -EBUSY from then on. In
+ * a child of fork there is no such thread: calls on the mover, and on handles that were under way, are -EBADF there at
+ * once; the end of a handle that had ended can be read.
+ *
+ * Errors:
+ * -EBUSY: something is in flight, or a batch has begun, or it is shared already. -EIO: there can be no thread; the
+ * mover is closed.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open or
+ * dray_open_channels. */
+int dray_share(struct dray_mover *mover);
+
+/* Starts an operation on a mover that threads share: 0. There is no limit to how many are under way: the mover
+ * begins them in order, as it has slots. It takes no lock and allocates nothing; a signal handler may call it.
+ *
+ * Errors:
+ * -EINVAL: a null pointer, a field that is not valid, sizes or alignment that the operation does not have. -EALREADY:
+ * the handle's operation has not ended, or dray_ended has not given it yet. -ENOTSUP: the mover is not shared, or does not
+ * have the operation.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open or
+ * dray_open_channels; `op` a handle; `request` must point to `request->size` readable
+ * bytes. Handle, buffers and lists stay until the operation has ended. */
+int dray_start(struct dray_mover *mover,
+               struct dray_op *op,
+               const struct dray_request *request);
+
+/* 1 if the operation of a handle has ended, with how in `into`, which may be NULL; 0 if it has not. Any thread may
+ * call it, and a signal handler. Fields that the operation does not give are 0.
+ *
+ * Errors:
+ * -EINVAL: the handle is NULL or not aligned. -ENOENT: nothing was started with it. -EIO: the mover was closed before a
+ * device had ended it: its buffers must stay valid for ever, the handle is the caller's. -EBADF: it was under way when this
+ * process was forked.
+ *
+ * The caller promises:
+ * `op` must be NULL or a handle; `into` NULL or a place for an outcome. */
+int dray_op_poll(const struct dray_op *op,
+                 struct dray_outcome *into);
+
+/* Waits until the operation of a handle has ended: 1, with how in `into`, which may be NULL. After a short spin the thread
+ * sleeps (futex). `timeout_ns` 0: without a deadline. Any thread may call it, several at once, and a signal handler.
+ *
+ * Errors:
+ * -ETIMEDOUT: it has not ended. Handle and buffers stay the mover's: see dray_op_cancel and dray_op_release. -EINVAL,
+ * -ENOENT, -EIO, -EBADF: as of dray_op_poll.
+ *
+ * The caller promises:
+ * As dray_op_poll. */
+int dray_op_wait(const struct dray_op *op,
+                 struct dray_outcome *into,
+                 uint64_t timeout_ns);
+
+/* Takes back the operation of a handle if the mover has not begun it: 0. It ends soon, with status 0 and `withdrawn`;
+ * handle and buffers are the mover's until then. Any thread may call it, and a signal handler.
+ *
+ * Errors:
+ * -EALREADY: it has ended, or a device may be executing it: it ends by itself, and the buffers are the mover's until
+ * then. -EINVAL: the handle is NULL or not aligned.
+ *
+ * The caller promises:
+ * `op` must be NULL or a handle, whose mover was not closed meanwhile if its operation is under way. */
+int dray_op_cancel(struct dray_op *op);
+
+/* Makes a handle the caller's again, and so its buffers, whatever became of it: cancels its operation, and waits
+ * until it has ended, as dray_op_wait without a deadline: 0, also if nothing was started with it.
+ *
+ * Errors:
+ * -EALREADY: it was listed, and dray_ended has not given it yet. -EIO: as of dray_op_poll. -EBADF: it was under way when
+ * this process was forked; in this process handle and buffers are the caller's. -EINVAL: the handle is NULL or not aligned.
+ *
+ * The caller promises:
+ * As dray_op_cancel. */
+int dray_op_release(struct dray_op *op);
+
+/* A file descriptor, for poll and epoll, that is readable while dray_ended has handles to give: one for all threads and
+ * handles of a mover that threads share. Nobody reads, writes or closes it: dray_close does.
+ *
+ * Errors:
+ * -ENOTSUP: the mover is not shared. -EIO: the kernel gives no descriptor.
+ *
+ * The caller promises:
+ * `mover` must be NULL or from dray_open or
+ * dray_open_channels. */
+int dray_event_fd(struct dray_mover *mover);
+
+/* Takes at most `count` handles that were started as `listed` and have ended, in the order in which they have: how many
+ * there were. It does not wait. Any thread may call it, several at once: each handle is given once. It takes a lock: no
+ * signal handler does. After dray_close it gives what is left.
+ *
+ * Errors:
+ * -EINVAL: no place. -ENOTSUP: the mover is not shared. -EBADF: it is closed, and nothing is left.
+ *
+ * The caller promises:
+ * `mover` as of dray_event_fd; `into` a place for `count` pointers. */
+int dray_ended(struct dray_mover *mover,
+               struct dray_op **into,
+               size_t count);
 
 #ifdef __cplusplus
 }  /* extern "C" */

@@ -4,7 +4,7 @@
  *   dray::nothrow_mover, dray::nothrow_channels  functions return a dray::code; for -fno-exceptions
  *
  * How an operation ends is in its completion, never an error of a function. A mover belongs to one thread at
- * a time; buffers belong to it until their operation has ended. */
+ * a time, or is shared by threads (share), which start operations with handles (dray::operation); buffers belong to it until their operation has ended. */
 
 #ifndef DRAY_HPP
 #define DRAY_HPP
@@ -211,6 +211,13 @@ template <class Errors> class basic_mover {
         return Errors::number(dray_excluded_queues(mover_, into, count));
     }
 
+    /// From now on threads share it: they start operations with handles (basic_operation).
+    auto share() { return Errors::done(dray_share(mover_)); }
+    /// A descriptor for poll and epoll that is readable while `ended` has handles to give.
+    auto event_fd() const { return Errors::number(dray_event_fd(mover_)); }
+    /// Handles that were started as `listed` and have ended: how many, at most `count`.
+    auto ended(dray_op **into, std::size_t count) { return Errors::number(dray_ended(mover_, into, count)); }
+
     /// For calls of dray.h; NULL if it is closed.
     dray_mover *get() const noexcept { return mover_; }
 
@@ -223,6 +230,45 @@ template <class Errors> class basic_mover {
     }
     dray_mover *mover_ = nullptr;
 };
+
+/// One operation of a mover that threads share, and how it has ended. When it is destroyed its operation is cancelled if it
+/// was not begun, and waited for: the buffers are the caller's then. One that was started as `listed` must have been given by
+/// `ended` before.
+template <class Errors> class basic_operation {
+  public:
+    basic_operation() noexcept : raw_() {}
+    basic_operation(const basic_operation &) = delete;
+    basic_operation &operator=(const basic_operation &) = delete;
+    ~basic_operation() { dray_op_release(&raw_); }
+
+    /// Starts an operation; the handle is free, or its operation has ended.
+    auto start(const basic_mover<Errors> &on, const request &what) {
+        return Errors::done(dray_start(on.get(), &raw_, &what));
+    }
+    /// Whether it has ended, 1 or 0, and how.
+    auto poll(outcome *into = nullptr) const { return Errors::number(dray_op_poll(&raw_, raw(into))); }
+    /// Sleeps until it has ended. `timeout` 0: for ever.
+    auto wait(outcome *into = nullptr,
+              std::chrono::nanoseconds timeout = std::chrono::nanoseconds::zero()) const {
+        auto ns = timeout.count() < 0 ? 1 : static_cast<std::uint64_t>(timeout.count());
+        return Errors::number(dray_op_wait(&raw_, raw(into), ns));
+    }
+    /// Takes it back, if the mover has not begun it.
+    auto cancel() { return Errors::done(dray_op_cancel(&raw_)); }
+    /// Cancels or waits, so that handle and buffers are the caller's.
+    auto release() { return Errors::done(dray_op_release(&raw_)); }
+    /// For calls of dray.h, and to compare with what `ended` gives.
+    dray_op *get() noexcept { return &raw_; }
+
+  private:
+    static dray_outcome *raw(outcome *into) noexcept { return into == nullptr ? nullptr : &into->raw_; }
+    dray_op raw_;
+};
+
+using nothrow_operation = basic_operation<returning>;
+
+/// Work queues of this machine, none of which is opened: how many there are. At most `count` are written.
+inline code queues(dray_queue *into, std::size_t count) noexcept { return code(dray_queues(into, count)); }
 
 /// A mover whose calls return codes. It is closed until it is opened.
 class nothrow_mover : public basic_mover<returning> {
@@ -250,6 +296,7 @@ using nothrow_batch = basic_batch<returning>;
 
 #if defined(__cpp_exceptions)
 using batch = basic_batch<throwing>;
+using operation = basic_operation<throwing>;
 
 /// A mover whose errors are exceptions.
 class mover : public basic_mover<throwing> {

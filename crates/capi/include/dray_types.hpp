@@ -122,6 +122,29 @@ enum class wait_policy : std::uint32_t {
     yield = DRAY_WAIT_POLICY_YIELD,
 };
 
+/// What the operation of a handle does.
+enum class operation_code : std::uint32_t {
+    noop = DRAY_OPERATION_NOOP,
+    copy = DRAY_OPERATION_COPY,
+    fill = DRAY_OPERATION_FILL,
+    compare = DRAY_OPERATION_COMPARE,
+    compare_pattern = DRAY_OPERATION_COMPARE_PATTERN,
+    create_delta = DRAY_OPERATION_CREATE_DELTA,
+    apply_delta = DRAY_OPERATION_APPLY_DELTA,
+    dualcast = DRAY_OPERATION_DUALCAST,
+    crc32c = DRAY_OPERATION_CRC32C,
+    copy_crc32c = DRAY_OPERATION_COPY_CRC32C,
+    crc64 = DRAY_OPERATION_CRC64,
+    copy_crc64 = DRAY_OPERATION_COPY_CRC64,
+    dif_check = DRAY_OPERATION_DIF_CHECK,
+    dif_insert = DRAY_OPERATION_DIF_INSERT,
+    dif_strip = DRAY_OPERATION_DIF_STRIP,
+    dif_update = DRAY_OPERATION_DIF_UPDATE,
+    dix_generate = DRAY_OPERATION_DIX_GENERATE,
+    cache_flush = DRAY_OPERATION_CACHE_FLUSH,
+    descriptor = DRAY_OPERATION_DESCRIPTOR,
+};
+
 /// Flags of one operation.
 enum class flag : std::uint32_t {
     none = 0,
@@ -200,12 +223,16 @@ class completion {
     executor by() const noexcept { return static_cast<executor>(raw_.executor); }
     /// Why the core has executed any of it.
     dray::core_reason core_reason() const noexcept { return static_cast<dray::core_reason>(raw_.core_reason); }
+    /// The same as a text.
+    const char *core_reason_name() const noexcept { return dray_core_reason_name(raw_.core_reason); }
     /// Every queue was full, and it was not to wait.
     bool queue_was_full() const noexcept { return raw_.queue_was_full != 0; }
     /// Why its queue has not executed it, and nothing else has either.
     dray::queue_lost_reason queue_lost() const noexcept {
         return static_cast<dray::queue_lost_reason>(raw_.queue_lost);
     }
+    /// The same as a text.
+    const char *queue_lost_name() const noexcept { return dray_queue_lost_name(raw_.queue_lost); }
     /// It, or a part of it, was taken back.
     bool withdrawn() const noexcept { return raw_.withdrawn != 0; }
     /// Submissions of its descriptors that a queue without room did not accept.
@@ -223,6 +250,8 @@ class completion {
     /// Tags of the integrity field after the last one checked, or made.
     const dray_tags &source_tags() const noexcept { return raw_.source; }
     const dray_tags &destination_tags() const noexcept { return raw_.destination; }
+    /// The register of the instruction CRC32, of a CRC32C.
+    std::uint32_t crc32c_register() const noexcept { return dray_crc32c_register(crc32c()); }
     /// All of it.
     const dray_completion &raw() const noexcept { return raw_; }
 
@@ -262,6 +291,7 @@ class outcome {
 
   private:
     template <class Errors> friend class basic_mover;
+    template <class Errors> friend class basic_operation;
     dray_outcome raw_;
 };
 
@@ -335,6 +365,28 @@ struct dif : dray_dif {
     explicit dif(std::uint32_t bytes_of_a_block) noexcept : dray_dif() {
         size = sizeof(dray_dif);
         block_bytes = bytes_of_a_block;
+    }
+};
+
+/// What an operation with a handle is to do; its fields are those of dray_request.
+struct request : dray_request {
+    explicit request(operation_code what) noexcept : dray_request() {
+        size = sizeof(dray_request);
+        operation = static_cast<std::uint32_t>(what);
+    }
+    static request copy(void *to, const void *from, std::size_t len) noexcept {
+        request made(operation_code::copy);
+        made.destination = to;
+        made.source = from;
+        made.bytes = len;
+        return made;
+    }
+    static request crc32c(const void *from, std::size_t len, std::uint32_t seed = 0) noexcept {
+        request made(operation_code::crc32c);
+        made.source = from;
+        made.bytes = len;
+        made.value = seed;
+        return made;
     }
 };
 

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use dray::{BatchError, Mover as _, Operation};
-use dray_spec::{Descriptor, Flags};
+use dray_spec::{Descriptor, Flags, Opcode};
 
 use crate::completion::count;
 use crate::error::{Refusal, call};
@@ -18,12 +18,17 @@ const FLAGS: u32 = Flag::BlockOnFault as u32
     | Flag::CrcBypassInversion as u32
     | Flag::CrcBypassDataReflection as u32;
 
-/// Enqueues an operation, or adds it to the batch that has begun.
+/// Enqueues an operation, or adds it to the batch that has begun, if `check` takes it.
 ///
 /// # Safety
 /// `mover` must be NULL or from [`dray_open`](crate::dray_open); the operation's addresses valid until it has ended.
-pub(crate) unsafe fn enqueue(mover: *mut Mover, operation: Operation) -> c_int {
+pub(crate) unsafe fn enqueue(
+    mover: *mut Mover,
+    operation: Operation,
+    check: impl FnOnce(&Operation) -> Result<(), Refusal>,
+) -> c_int {
     let work = |open: &mut Open| {
+        check(&operation)?;
         let capabilities = with!(&mut open.kind, m => m.capabilities());
         if !capabilities.supports(&operation) {
             let (opcode, len) = (operation.opcode(), operation.len());
@@ -57,6 +62,60 @@ pub(crate) unsafe fn enqueue(mover: *mut Mover, operation: Operation) -> c_int {
     unsafe { using(mover, work) }
 }
 
+/// Values of dray_flag.
+pub(crate) fn of_flags(flags: u32) -> Result<Flags, Refusal> {
+    match flags & !FLAGS {
+        0 => Ok(Flags::from_bits(flags)),
+        unknown => Err(Refusal::new(
+            libc::EINVAL,
+            format_args!("the flags have bits {unknown:#x}, which are no dray_flag"),
+        )),
+    }
+}
+
+/// Whether sizes and alignment are such as the operation needs them, where it needs any: no executor takes it otherwise.
+#[inline(always)]
+pub(crate) fn check(operation: &Operation) -> Result<(), Refusal> {
+    const CREATE_DELTA: u8 = Opcode::CreateDelta as u8;
+    const DUALCAST: u8 = Opcode::Dualcast as u8;
+    const DIF_CHECK: u8 = Opcode::DifCheck as u8;
+    const DIX_GENERATE: u8 = Opcode::DixGenerate as u8;
+    // Between them are apply_delta and the other operations on integrity fields.
+    let needs = matches!(
+        operation.descriptor().opcode_byte(),
+        CREATE_DELTA..=DUALCAST | DIF_CHECK..=DIX_GENERATE
+    );
+    match needs {
+        true => check_needs(operation),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+fn check_needs(operation: &Operation) -> Result<(), Refusal> {
+    dray_device::check_software(operation.descriptor()).map_or_else(
+        |refused| {
+            let (opcode, status) = (operation.opcode(), refused.outcome().record.status());
+            let message = format_args!("{} is not possible so: {status}", opcode.name());
+            Err(Refusal::new(libc::EINVAL, message))
+        },
+        |_| Ok(()),
+    )
+}
+
+/// The operation of a descriptor.
+///
+/// # Safety
+/// `descriptor` must be NULL or point to 64 readable bytes.
+pub(crate) unsafe fn of_descriptor(descriptor: *const c_void) -> Result<Operation, Refusal> {
+    if descriptor.is_null() {
+        return Err(Refusal::new(libc::EINVAL, "the descriptor is NULL"));
+    }
+    // SAFETY: 64 bytes by the caller's promise, of which any are a descriptor.
+    let read = unsafe { descriptor.cast::<Descriptor>().read_unaligned() };
+    Operation::try_from(read).map_err(|error| Refusal::of(libc::EINVAL, &error))
+}
+
 /// Gives the next operation that is enqueued on a mover these flags, dray_flag values added up: 0. Until
 /// one is, a call that fails changes nothing; another call of this function replaces them.
 ///
@@ -68,13 +127,7 @@ pub(crate) unsafe fn enqueue(mover: *mut Mover, operation: Operation) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dray_next_flags(mover: *mut Mover, flags: u32) -> c_int {
     let work = |open: &mut Open| {
-        let unknown = flags & !FLAGS;
-        if unknown != 0 {
-            return Err(Refusal::new(
-                libc::EINVAL,
-                format_args!("the flags have bits {unknown:#x}, which are no dray_flag"),
-            ));
-        }
+        let flags = of_flags(flags)?.bits();
         let blocks = flags & Flag::BlockOnFault as u32 != 0;
         let on_core = matches!(open.kind, Kind::Cpu(_) | Kind::CpuChannels(_));
         let capabilities = with!(&mut open.kind, m => m.capabilities());
@@ -112,18 +165,15 @@ pub unsafe extern "C" fn dray_enqueue_descriptor(
 ) -> c_int {
     let mut operation = None;
     let refused = call(|| {
-        if descriptor.is_null() {
-            return Err(Refusal::new(libc::EINVAL, "the descriptor is NULL"));
-        }
-        // SAFETY: 64 bytes by the caller's promise, of which any are a descriptor.
-        let read = unsafe { descriptor.cast::<Descriptor>().read_unaligned() };
-        let parsed = Operation::try_from(read);
-        operation = Some(parsed.map_err(|error| Refusal::of(libc::EINVAL, &error))?);
+        // SAFETY: the caller's promise is the same.
+        operation = Some(unsafe { of_descriptor(descriptor) }?);
         Ok(0)
     });
     match operation {
         // SAFETY: the caller's promise is the same.
-        Some(operation) => unsafe { enqueue(mover, operation.with_user_data(user_data)) },
+        Some(operation) => unsafe {
+            enqueue(mover, operation.with_user_data(user_data), |_| Ok(()))
+        },
         None => refused,
     }
 }

@@ -52,6 +52,11 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
+    /// The code, below 0.
+    pub(crate) fn code(&self) -> c_int {
+        self.code
+    }
+
     pub(crate) fn new(code: c_int, message: impl Display) -> Refusal {
         Refusal::writing(code, |text| write!(text, "{message}"))
     }
@@ -111,6 +116,39 @@ pub extern "C" fn dray_status_name(status: u8) -> *const c_char {
     TEXTS[usize::from(status)].as_ptr()
 }
 
+/// Why the core executed an operation or a part of it, of a dray_core_reason. The text lives for ever, and may be read by
+/// all threads.
+#[unsafe(no_mangle)]
+pub extern "C" fn dray_core_reason_name(reason: u32) -> *const c_char {
+    const TEXTS: [&CStr; 9] = [
+        c"a device executed it",
+        c"the core was to execute all that it can",
+        c"it is below the threshold",
+        c"the cost model takes the core for faster",
+        c"the cost model tries whether the core is faster by now",
+        c"no work queue is open, or none leads to a device with this operation",
+        c"every queue was full",
+        c"a device met a page that was not present",
+        c"the queues were disabled or reset, or are gone with their device",
+    ];
+    let text = TEXTS.get(reason as usize);
+    text.copied().unwrap_or(c"unknown reason").as_ptr()
+}
+
+/// Why a queue executes nothing more, of a dray_queue_lost_reason. The text lives for ever, and may be read by all threads.
+#[unsafe(no_mangle)]
+pub extern "C" fn dray_queue_lost_name(reason: u32) -> *const c_char {
+    const TEXTS: [&CStr; 5] = [
+        c"the queue executes",
+        c"the queue was disabled, or it or its device was reset",
+        c"the device of the queue has ended or failed",
+        c"the kernel refuses descriptors",
+        c"another reason",
+    ];
+    let text = TEXTS.get(reason as usize);
+    text.copied().unwrap_or(c"unknown reason").as_ptr()
+}
+
 /// What a code means, in any function that returns it; [`dray_last_error`] says what has happened. The text
 /// lives for ever, and may be read by all threads.
 #[unsafe(no_mangle)]
@@ -128,7 +166,7 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
         ),
         (
             libc::EBUSY,
-            c"another call is using the mover, another process has the work queue, or operations in flight or a batch are in the way of a page list",
+            c"another call is using the mover, threads share it, another process has the work queue, or operations in flight or a batch are in the way",
         ),
         (
             libc::ENODEV,
@@ -148,7 +186,7 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
         ),
         (
             libc::EIO,
-            c"the work queue or the device cannot be used, or has not copied a page list that it was required to copy",
+            c"the work queue or the device cannot be used, has not copied a page list that it was required to copy, or still has the operation of a mover that was closed",
         ),
         (
             libc::ENOTSUP,
@@ -160,7 +198,7 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
         ),
         (
             libc::ENOENT,
-            c"nothing is enqueued or in flight, or no batch has begun, or it is empty",
+            c"nothing is enqueued or in flight, nothing was started with the handle, or no batch has begun, or it is empty",
         ),
         (
             libc::EBADF,
@@ -172,7 +210,7 @@ pub extern "C" fn dray_strerror(code: c_int) -> *const c_char {
         ),
         (
             libc::EALREADY,
-            c"a batch has begun already: end or cancel it first",
+            c"a batch has begun already, or the operation of the handle has not ended, or has begun and cannot be taken back",
         ),
         (
             libc::ENOTRECOVERABLE,

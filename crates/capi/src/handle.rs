@@ -3,6 +3,7 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use dray::channels::{Channels, Outcome, QueueLost};
@@ -12,6 +13,7 @@ use dray::{CpuMover, Home, Mover as _, Operation};
 use dray_spec::Flags;
 
 use crate::error::{Refusal, call};
+use crate::shared::Shared;
 use crate::types::CoreReason;
 
 /// A mover of one of the kinds that there are.
@@ -64,6 +66,8 @@ pub struct Mover {
     broken: AtomicBool,
     /// `None`: closed.
     open: UnsafeCell<Option<Box<Open>>>,
+    /// From [`dray_share`](crate::dray_share) on: then `open` is empty.
+    pub(crate) shared: OnceLock<Shared>,
     /// The process that has opened it.
     home: Home,
     /// The handle that was made before.
@@ -137,6 +141,7 @@ pub(crate) fn handle(kind: Kind, slots: usize, opened: Opened) -> *mut Mover {
         busy: AtomicBool::new(false),
         broken: AtomicBool::new(false),
         open: UnsafeCell::new(Some(Box::new(open))),
+        shared: OnceLock::new(),
         home: Home::here(),
         next: null_mut(),
     }));
@@ -184,6 +189,10 @@ pub(crate) unsafe fn close(mover: *mut Mover) -> c_int {
             return Ok(0);
         }
         // SAFETY: the caller's promise is the same.
+        if let Some(shared) = unsafe { &*mover }.shared.get() {
+            return shared.close();
+        }
+        // SAFETY: as above.
         let mut turn = unsafe { Turn::of(mover) }?;
         let broken = turn.mover.broken.load(Ordering::Relaxed);
         turn.work(|open| {
@@ -197,8 +206,92 @@ pub(crate) unsafe fn close(mover: *mut Mover) -> c_int {
     })
 }
 
-fn closed() -> Refusal {
+pub(crate) fn closed() -> Refusal {
     Refusal::new(libc::EBADF, "the mover is closed")
+}
+
+/// A mover that a handle of C names.
+///
+/// # Safety
+/// `mover` must be NULL or from [`dray_open`](crate::dray_open).
+#[inline]
+pub(crate) unsafe fn of_process<'a>(mover: *mut Mover) -> Result<&'a Mover, Refusal> {
+    if mover.is_null() {
+        return Err(Refusal::new(libc::EINVAL, "the mover is NULL"));
+    }
+    // SAFETY: made by `dray_open`, and never freed.
+    let mover = unsafe { &*mover };
+    // A thread that is not in this process may have been in a call.
+    if mover.home.is_inherited() {
+        return Err(inherited());
+    }
+    Ok(mover)
+}
+
+/// Why threads cannot start operations on a mover that is not shared.
+///
+/// # Safety
+/// `mover` must be NULL or from [`dray_open`](crate::dray_open).
+pub(crate) unsafe fn not_shared(mover: *mut Mover) -> Refusal {
+    // SAFETY: the caller's promise is the same.
+    let turn = unsafe { Turn::of(mover) };
+    match turn.is_ok_and(|mut turn| turn.work(|open| open.is_none())) {
+        true => closed(),
+        false => {
+            let message = "threads do not share the mover: call dray_share after it was opened";
+            Refusal::new(libc::ENOTSUP, message)
+        }
+    }
+}
+
+#[cold]
+pub(crate) fn inherited() -> Refusal {
+    let message = "the mover is of the process that has forked this one: open another";
+    Refusal::new(libc::EBADF, message)
+}
+
+/// Takes what is inside a mover that nothing is enqueued on, and shares it.
+///
+/// # Safety
+/// `mover` must be NULL or from [`dray_open`](crate::dray_open).
+pub(crate) unsafe fn share(
+    mover: *mut Mover,
+    start: impl FnOnce(Open) -> Result<Shared, Refusal>,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's promise is the same.
+        let mut turn = unsafe { Turn::of(mover) }?;
+        let shared = turn.work(|place| {
+            let open = place.as_ref().ok_or_else(closed)?;
+            if open.in_batch || with!(&open.kind, m => m.in_flight()) > 0 {
+                let message =
+                    "operations are in flight, or a batch has begun: they belong to one thread";
+                return Err(Refusal::new(libc::EBUSY, message));
+            }
+            place
+                .take()
+                .map_or_else(|| Err(closed()), |open| start(*open))
+        })?;
+        // It is this call's turn, which nobody else has from now on.
+        let _ = turn.mover.shared.set(shared);
+        std::mem::forget(turn);
+        Ok(0)
+    })
+}
+
+impl Mover {
+    /// Why it is no other call's turn.
+    #[cold]
+    fn taken(&self) -> Refusal {
+        match self.shared.get() {
+            Some(shared) if shared.is_closed() => closed(),
+            Some(_) => {
+                let message = "threads share this mover: dray_start starts operations on it";
+                Refusal::new(libc::EBUSY, message)
+            }
+            None => Refusal::new(libc::EBUSY, "another thread is using this mover"),
+        }
+    }
 }
 
 /// A call's turn on a mover. The next call has its turn when it is dropped.
@@ -212,19 +305,10 @@ impl<'a> Turn<'a> {
     /// # Safety
     /// `mover` must be NULL or from [`dray_open`](crate::dray_open).
     unsafe fn of(mover: *mut Mover) -> Result<Turn<'a>, Refusal> {
-        if mover.is_null() {
-            return Err(Refusal::new(libc::EINVAL, "the mover is NULL"));
-        }
-        // SAFETY: made by `dray_open`, and never freed.
-        let mover = unsafe { &*mover };
-        // A thread that is not in this process may have been in a call.
-        if mover.home.is_inherited() {
-            let message = "the mover is of the process that has forked this one: open another";
-            return Err(Refusal::new(libc::EBADF, message));
-        }
+        // SAFETY: the caller's promise is the same.
+        let mover = unsafe { of_process(mover) }?;
         if mover.busy.swap(true, Ordering::Acquire) {
-            let message = "another thread is using this mover";
-            return Err(Refusal::new(libc::EBUSY, message));
+            return Err(mover.taken());
         }
         Ok(Turn { mover, left: false })
     }

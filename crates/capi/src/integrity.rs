@@ -113,10 +113,10 @@ pub unsafe extern "C" fn dray_dix_generate(
 }
 
 /// A `dray_dif` that was read.
-struct Parsed {
-    flags: DifFlags,
-    source: (SourceDifFlags, DifTags),
-    destination: (DestinationDifFlags, DifTags),
+pub(crate) struct Parsed {
+    pub(crate) flags: DifFlags,
+    pub(crate) source: (SourceDifFlags, DifTags),
+    pub(crate) destination: (DestinationDifFlags, DifTags),
 }
 
 /// # Safety
@@ -145,7 +145,7 @@ unsafe fn on_blocks<const BUFFERS: usize>(
 
 /// # Safety
 /// `dif` must be NULL or point to `dif->size` readable bytes.
-unsafe fn parse(dif: *const Dif) -> Result<Parsed, Refusal> {
+pub(crate) unsafe fn parse(dif: *const Dif) -> Result<Parsed, Refusal> {
     // SAFETY: so many bytes are readable, by the caller's promise; any bytes are a dif.
     let dif = unsafe { sized("dray_dif", dif, &[]) }?;
     reserved("dray_dif.reserved", dif.reserved)?;

@@ -5,7 +5,7 @@ use std::ptr;
 
 use dray::Operation;
 
-use crate::enqueue::enqueue;
+use crate::enqueue::{check, enqueue};
 use crate::error::{Refusal, call};
 use crate::handle::Mover;
 
@@ -22,32 +22,42 @@ pub(crate) unsafe fn enqueue_on<const BUFFERS: usize, const LENGTHS: usize>(
 ) -> c_int {
     let mut operation = None;
     let refused = call(|| {
-        if buffers.contains(&ptr::null()) {
-            return Err(Refusal::new(libc::EINVAL, "a buffer is NULL"));
-        }
-        if lengths[0] == 0 {
-            return Err(Refusal::new(libc::EINVAL, "0 bytes"));
-        }
-        let mut fitting = [0; LENGTHS];
-        for (fitting, length) in fitting.iter_mut().zip(lengths) {
-            *fitting = u32::try_from(length).map_err(|_| {
-                let most = u32::MAX;
-                Refusal::new(
-                    libc::ENOTSUP,
-                    format_args!("{length} bytes are not supported: {most} are possible at most"),
-                )
-            })?;
-        }
-        // A device finds buffers by their addresses.
-        let addresses = buffers.map(|buffer| buffer.expose_provenance() as u64);
-        operation = Some(make(addresses, fitting).with_user_data(user_data));
+        let (addresses, lengths) = fitting(buffers, lengths)?;
+        operation = Some(make(addresses, lengths).with_user_data(user_data));
         Ok(0)
     });
     match operation {
         // SAFETY: the caller's promise is the same.
-        Some(operation) => unsafe { enqueue(mover, operation) },
+        Some(operation) => unsafe { enqueue(mover, operation, check) },
         None => refused,
     }
+}
+
+/// Addresses of buffers that are not NULL, and lengths of which the first is not 0.
+#[inline(always)]
+pub(crate) fn fitting<const BUFFERS: usize, const LENGTHS: usize>(
+    buffers: [*const c_void; BUFFERS],
+    lengths: [usize; LENGTHS],
+) -> Result<([u64; BUFFERS], [u32; LENGTHS]), Refusal> {
+    if buffers.contains(&ptr::null()) {
+        return Err(Refusal::new(libc::EINVAL, "a buffer is NULL"));
+    }
+    if lengths[0] == 0 {
+        return Err(Refusal::new(libc::EINVAL, "0 bytes"));
+    }
+    let mut fitting = [0; LENGTHS];
+    for (fitting, length) in fitting.iter_mut().zip(lengths) {
+        *fitting = u32::try_from(length).map_err(|_| {
+            let most = u32::MAX;
+            Refusal::new(
+                libc::ENOTSUP,
+                format_args!("{length} bytes are not supported: {most} are possible at most"),
+            )
+        })?;
+    }
+    // A device finds buffers by their addresses.
+    let addresses = buffers.map(|buffer| buffer.expose_provenance() as u64);
+    Ok((addresses, fitting))
 }
 
 /// Does nothing.
@@ -57,15 +67,17 @@ pub(crate) unsafe fn enqueue_on<const BUFFERS: usize, const LENGTHS: usize>(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dray_noop(mover: *mut Mover, user_data: u64) -> c_int {
     // SAFETY: the caller's promise is the same.
-    unsafe { enqueue(mover, Operation::noop().with_user_data(user_data)) }
+    unsafe { enqueue(mover, Operation::noop().with_user_data(user_data), check) }
 }
 
 /// Copies `len` bytes: 0 if it is enqueued. It begins with [`dray_submit`](crate::dray_submit) or a wait, and how it ends is
 /// in its completion. Memory that the process may access is enough, present or not: see
-/// [`dray_open`](crate::dray_open).
+/// [`dray_open`](crate::dray_open). Buffers may overlap, as those of memmove: a device that cannot move these is not
+/// given them.
 ///
 /// # Errors
-/// Of this and all other operations: -EINVAL: a null pointer, no bytes. -EAGAIN: no slot is free. -ENOTSUP: more
+/// Of this and all other operations: -EINVAL: a null pointer, no bytes, or sizes, alignment or an overlap with which a dualcast,
+/// a delta or an operation on integrity fields is never possible. -EAGAIN: no slot is free. -ENOTSUP: more
 /// bytes than the mover takes in one operation, or an operation that it does not have.
 /// -E2BIG: the batch that has begun is full.
 ///
@@ -177,7 +189,7 @@ pub unsafe extern "C" fn dray_crc32c(
     unsafe { enqueue_on(mover, [source], [len], user_data, make) }
 }
 
-/// Copies `len` bytes and takes their CRC32C.
+/// Copies `len` bytes and takes their CRC32C; see [`dray_crc32c`]. Buffers that overlap end it with status 0x16.
 ///
 /// # Safety
 /// As [`dray_copy`].

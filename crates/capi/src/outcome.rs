@@ -1,6 +1,6 @@
 //! Operations of channels that have ended, and who did what of each; queues that get nothing more.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 
 use dray::channels::Outcome as Library;
 
@@ -117,11 +117,7 @@ fn excluded_queue(name: &str, number: usize, reason: dray::QueueLost) -> Exclude
         error,
         reserved: 0,
     };
-    // The last byte stays 0.
-    let most = queue.name.len() - 1;
-    for (place, byte) in queue.name[..most].iter_mut().zip(name.bytes()) {
-        *place = byte as c_char;
-    }
+    crate::queues::text(&mut queue.name, name);
     queue
 }
 

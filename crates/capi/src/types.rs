@@ -205,3 +205,24 @@ pub enum CoreReason {
     /// The queues that could have executed it were disabled or reset, or are gone with their device.
     QueueLost = 8,
 }
+
+impl CoreReason {
+    /// By its number.
+    pub(crate) fn of(number: u8) -> CoreReason {
+        use CoreReason::{
+            BelowThreshold, Chosen, Faster, NoDevice, None, PageFault, QueueFull, QueueLost, Tried,
+        };
+        let all = [
+            None,
+            Chosen,
+            BelowThreshold,
+            Faster,
+            Tried,
+            NoDevice,
+            QueueFull,
+            PageFault,
+            QueueLost,
+        ];
+        all.get(usize::from(number)).copied().unwrap_or_default()
+    }
+}

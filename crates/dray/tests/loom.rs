@@ -1,333 +1,158 @@
-//! Futures that wait for cells, under loom: the same source, compiled with loom's atomics, in every
-//! interleaving (up to two or three preemptions) of small numbers of threads. A wake-up that is lost is a thread
-//! that sleeps for ever, and loom says so.
+//! The stack of handles under loom: the same source, compiled with loom's atomics, in every interleaving (up to
+//! two preemptions) of small numbers of threads. A wake-up that is lost is a thread that sleeps for ever, and loom
+//! says so.
 
 #[allow(dead_code, unreachable_pub, reason = "the models use a part")]
-#[path = "../src/task/free_cells.rs"]
-mod free_cells;
-#[allow(dead_code, unreachable_pub, reason = "the models use a part")]
-#[path = "../src/task/list.rs"]
-mod list;
+#[path = "../src/task/stack.rs"]
+mod stack;
 #[path = "loom/sync.rs"]
 mod sync;
-#[allow(dead_code, unreachable_pub, reason = "the models use a part")]
-#[path = "../src/task/waiters.rs"]
-mod waiters;
 
-use std::future::poll_fn;
-use std::task::{Context, Poll, Waker};
+use std::ptr::null_mut;
+use std::task::Poll;
 
-use free_cells::FreeCells;
-use loom::future::block_on;
+use loom::future::{AtomicWaker, block_on};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use loom::thread;
+use stack::{Linked, Stack};
+use sync::AtomicPtr;
 
-fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+struct Element {
+    next: AtomicPtr<Element>,
+    number: usize,
+}
+
+impl Linked for Element {
+    fn next(&self) -> &AtomicPtr<Element> {
+        &self.next
+    }
+}
+
+/// A new element, which `number` frees.
+fn element(number: usize) -> *mut Element {
+    let next = AtomicPtr::new(null_mut());
+    Box::into_raw(Box::new(Element { next, number }))
+}
+
+fn number(element: *mut Element) -> usize {
+    // SAFETY: made by `element`, and taken from a stack once.
+    unsafe { Box::from_raw(element) }.number
+}
+
+fn take(stack: &Stack<Element>) -> Vec<usize> {
+    let mut all = stack.take_all();
+    std::iter::from_fn(|| all.pop()).map(number).collect()
+}
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    builder.preemption_bound = Some(2);
     builder.check(model);
 }
 
-/// A future that waits for a cell; dropped before, it leaves its waiter.
-struct Taking {
-    cells: Arc<FreeCells>,
-    waiter: Option<u32>,
-}
-
-impl Taking {
-    fn new(cells: &Arc<FreeCells>) -> Taking {
-        Taking {
-            cells: cells.clone(),
-            waiter: None,
-        }
-    }
-
-    fn poll(&mut self, waker: &Waker) -> Option<u32> {
-        self.cells.take(&mut self.waiter, waker)
-    }
-
-    /// Waits for a cell, or for the end.
-    fn wait(self) -> Option<u32> {
-        self.wait_with(|| ())
-    }
-
-    /// The same where too few can wait: it asks again until another has left, which the model must let it do.
-    fn wait_among_too_many(self) -> Option<u32> {
-        self.wait_with(thread::yield_now)
-    }
-
-    fn wait_with(mut self, between: impl Fn()) -> Option<u32> {
-        block_on(poll_fn(move |context: &mut Context<'_>| {
-            match self.poll(context.waker()) {
-                None if !self.cells.is_closed() => {
-                    between();
-                    Poll::Pending
-                }
-                cell => Poll::Ready(cell),
-            }
-        }))
-    }
-}
-
-impl Drop for Taking {
-    fn drop(&mut self) {
-        self.cells.leave(&mut self.waiter);
-    }
-}
-
-/// One cell, which is taken.
-fn one_cell(most_waiters: u32) -> (Arc<FreeCells>, u32) {
-    let cells = Arc::new(FreeCells::with_waiters(1, most_waiters));
-    let cell = cells.take(&mut None, Waker::noop()).expect("a free cell");
-    (cells, cell)
-}
-
+/// Two threads push two each, two threads take: each is taken once, by whom it may be, those of a thread in its order.
 #[test]
-fn futures_that_wait_get_the_cell_one_after_the_other() {
-    check(2, || {
-        let (cells, cell) = one_cell(2);
-        let waiting: Vec<_> = (0..2)
-            .map(|_| {
-                let cells = cells.clone();
-                thread::spawn(move || {
-                    let cell = Taking::new(&cells).wait().expect("it is not closed");
-                    cells.give_back(cell);
-                })
-            })
-            .collect();
-        cells.give_back(cell);
-        for thread in waiting {
-            thread.join().unwrap();
-        }
-    });
-}
-
-#[test]
-fn futures_get_the_cell_in_the_order_in_which_they_asked() {
-    check(3, || {
-        let (cells, cell) = one_cell(3);
-        let mut waiting = [(); 2].map(|()| Taking::new(&cells));
-        for taking in &mut waiting {
-            assert_eq!(taking.poll(Waker::noop()), None);
-        }
-        let newcomer = {
-            let cells = cells.clone();
+fn what_threads_push_is_taken_once_and_in_order() {
+    check(|| {
+        let stack = Arc::new(Stack::new());
+        let pushing = [10, 20].map(|first| {
+            let stack = stack.clone();
             thread::spawn(move || {
-                let mut newcomer = Taking::new(&cells);
-                assert_eq!(newcomer.poll(Waker::noop()), None, "it has overtaken");
-                newcomer
+                for number in [first, first + 1] {
+                    // SAFETY: a new one, which is freed when it was taken.
+                    unsafe { stack.push(element(number)) };
+                }
+            })
+        });
+        let first = take(&stack);
+        let _ = pushing.map(|thread| thread.join().expect("no panic"));
+        let second = take(&stack);
+        let of = |ten: usize| {
+            let all = first.iter().chain(&second).copied();
+            all.filter(|number| number / 10 == ten).collect::<Vec<_>>()
+        };
+        assert_eq!((of(1), of(2)), (vec![10, 11], vec![20, 21]));
+        assert!(stack.is_empty());
+    });
+}
+
+/// One of those that push finds the stack empty: it tells the others' reader once for all that is there.
+#[test]
+fn who_pushes_on_an_empty_stack_learns_it() {
+    check(|| {
+        let stack = Arc::new(Stack::new());
+        let pushing = [1, 2].map(|number| {
+            let stack = stack.clone();
+            // SAFETY: as above.
+            thread::spawn(move || unsafe { stack.push(element(number)) })
+        });
+        let taken = take(&stack).len();
+        let empty = pushing.map(|thread| thread.join().expect("no panic"));
+        let told = empty.iter().filter(|empty| **empty).count();
+        // What was taken in between had its own.
+        assert!((1..=1 + taken.min(1)).contains(&told), "{told} {taken}");
+        take(&stack);
+    });
+}
+
+/// As `Shared::start` and `Driver::rest`: a driver that sleeps is woken by what is pushed, and by the end.
+#[test]
+fn a_driver_that_goes_to_sleep_misses_nothing() {
+    check(|| {
+        let shared = Arc::new((Stack::new(), AtomicWaker::new()));
+        let driver = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (stack, waker) = &*shared;
+                let mut seen = 0;
+                block_on(std::future::poll_fn(|context| {
+                    seen += take(stack).len();
+                    waker.register_by_ref(context.waker());
+                    match (seen == 2, stack.is_empty()) {
+                        (true, _) => Poll::Ready(()),
+                        (false, true) => Poll::Pending,
+                        (false, false) => {
+                            context.waker().wake_by_ref();
+                            Poll::Pending
+                        }
+                    }
+                }));
             })
         };
-        let giving = {
-            let cells = cells.clone();
-            thread::spawn(move || cells.give_back(cell))
-        };
-        let [first, second] = &mut waiting;
-        assert_eq!(second.poll(Waker::noop()), None, "it has overtaken");
-        giving.join().unwrap();
-        let mut newcomer = newcomer.join().unwrap();
-        for taking in [first, second, &mut newcomer] {
-            assert_eq!(taking.poll(Waker::noop()), Some(cell));
-            cells.give_back(cell);
-        }
-    });
-}
-
-#[test]
-fn a_cell_that_a_future_was_given_and_does_not_take_is_not_lost() {
-    check(3, || {
-        let (cells, cell) = one_cell(2);
-        let mut first = Taking::new(&cells);
-        assert_eq!(first.poll(Waker::noop()), None);
-        let dropping = thread::spawn(move || drop(first));
-        cells.give_back(cell);
-        dropping.join().unwrap();
-        assert_eq!(cells.take(&mut None, Waker::noop()), Some(cell));
-    });
-}
-
-#[test]
-fn a_future_that_is_dropped_leaves_its_cell_to_the_next() {
-    check(2, || {
-        let (cells, cell) = one_cell(2);
-        // It waits first, and never looks again.
-        let mut first = Taking::new(&cells);
-        assert_eq!(first.poll(Waker::noop()), None);
-        let second = {
-            let cells = cells.clone();
-            thread::spawn(move || Taking::new(&cells).wait().is_some())
-        };
-        let dropping = thread::spawn(move || drop(first));
-        cells.give_back(cell);
-        dropping.join().unwrap();
-        assert!(second.join().unwrap());
-    });
-}
-
-#[test]
-fn waiters_of_futures_that_have_left_are_used_again() {
-    check(3, || {
-        let (cells, cell) = one_cell(1);
-        let mut first = Taking::new(&cells);
-        assert_eq!(first.poll(Waker::noop()), None);
-        drop(first);
-        let second = {
-            let cells = cells.clone();
-            thread::spawn(move || Taking::new(&cells).wait_among_too_many().is_some())
-        };
-        cells.give_back(cell);
-        assert!(second.join().unwrap());
-    });
-}
-
-#[test]
-fn a_future_that_uses_the_waiter_of_one_that_has_left_keeps_the_order() {
-    check(3, || {
-        let (cells, cell) = one_cell(4);
-        let mut waiting = [(); 4].map(|()| Taking::new(&cells));
-        for taking in &mut waiting {
-            assert_eq!(taking.poll(Waker::noop()), None);
-        }
-        let [mut given, mut first, mut second, left] = waiting;
-        // It is given the cell, and not polled yet: its number is not in the queue.
-        cells.give_back(cell);
-        drop(left);
-        let mut newcomer = Taking::new(&cells);
-        assert_eq!(newcomer.poll(Waker::noop()), None);
-        for taking in [&mut given, &mut first, &mut second, &mut newcomer] {
-            assert_eq!(taking.poll(Waker::noop()), Some(cell), "it was overtaken");
-            cells.give_back(cell);
-        }
-    });
-}
-
-/// Four futures wait for one cell, with so many waiters; the second and the fourth are dropped.
-fn two_of_four(most_waiters: u32) -> (Arc<FreeCells>, u32, [Taking; 2]) {
-    let (cells, cell) = one_cell(most_waiters);
-    let mut waiting = [(); 4].map(|()| Taking::new(&cells));
-    for taking in &mut waiting {
-        assert_eq!(taking.poll(Waker::noop()), None);
-    }
-    let [first, _, second, _] = waiting;
-    (cells, cell, [first, second])
-}
-
-/// A thread whose future comes and waits.
-fn coming(cells: &Arc<FreeCells>) -> thread::JoinHandle<Taking> {
-    let cells = cells.clone();
-    thread::spawn(move || {
-        let mut newcomer = Taking::new(&cells);
-        assert_eq!(newcomer.poll(Waker::noop()), None, "it has overtaken");
-        newcomer
-    })
-}
-
-/// Each has the cell in its turn.
-fn in_turn<'a>(cells: &FreeCells, cell: u32, futures: impl IntoIterator<Item = &'a mut Taking>) {
-    for (n, taking) in futures.into_iter().enumerate() {
-        let turn = taking.poll(Waker::noop());
-        assert_eq!(turn, Some(cell), "number {n} was overtaken");
-        cells.give_back(cell);
-    }
-}
-
-#[test]
-fn futures_that_come_at_once_and_use_the_waiters_of_others_keep_the_order() {
-    // With three waiters and one for the last, both newcomers look for those of the futures that have left; with
-    // one more, one of them does.
-    for most_waiters in [3, 4] {
-        check(2, move || {
-            let (cells, cell, mut waiting) = two_of_four(most_waiters);
-            let coming = [(); 2].map(|()| coming(&cells));
-            let newcomers = coming.map(|thread| thread.join().unwrap());
-            cells.give_back(cell);
-            in_turn(&cells, cell, &mut waiting);
-            // These came at once: in any order, once there is a waiter for each.
-            drop(newcomers);
-            assert_eq!(cells.take(&mut None, Waker::noop()), Some(cell));
+        let pushing = [1, 2].map(|number| {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                // SAFETY: as above.
+                unsafe { shared.0.push(element(number)) };
+                shared.1.wake();
+            })
         });
-    }
-}
-
-#[test]
-fn the_first_gets_the_cell_while_another_uses_the_waiters_of_those_that_have_left() {
-    check(2, || {
-        let (cells, cell, mut waiting) = two_of_four(3);
-        let coming = coming(&cells);
-        cells.give_back(cell);
-        let mut newcomer = coming.join().unwrap();
-        let [first, second] = &mut waiting;
-        in_turn(&cells, cell, [first, second, &mut newcomer]);
+        let _ = pushing.map(|thread| thread.join().expect("no panic"));
+        driver.join().expect("it has seen both");
     });
 }
 
+/// As `Shared::start` and the end of a driver: what is pushed meanwhile is taken by one of them.
 #[test]
-fn futures_that_are_dropped_at_once_leave_the_others_in_order() {
-    check(3, || {
-        let (cells, cell) = one_cell(5);
-        let mut waiting = [(); 5].map(|()| Taking::new(&cells));
-        for taking in &mut waiting {
-            assert_eq!(taking.poll(Waker::noop()), None);
-        }
-        let [mut first, left, also_left, mut second, last] = waiting;
-        let dropping = thread::spawn(move || drop((left, last)));
-        let coming = coming(&cells);
-        drop(also_left);
-        dropping.join().unwrap();
-        let mut third = coming.join().unwrap();
-        cells.give_back(cell);
-        in_turn(&cells, cell, [&mut first, &mut second, &mut third]);
-    });
-}
-
-#[test]
-fn no_waiter_is_lost_or_given_twice() {
-    const MOST: u32 = 2;
-    check(2, || {
-        let (cells, cell) = one_cell(MOST);
-        let come_and_go = |cells: &Arc<FreeCells>| {
-            let mut taking = Taking::new(cells);
-            assert_eq!(taking.poll(Waker::noop()), None);
+fn what_is_pushed_while_the_driver_ends_is_taken() {
+    check(|| {
+        let shared = Arc::new((Stack::new(), AtomicBool::new(false)));
+        let starting = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                // SAFETY: as above.
+                unsafe { shared.0.push(element(1)) };
+                fence(Ordering::SeqCst);
+                match shared.1.load(Ordering::SeqCst) {
+                    true => take(&shared.0).len(),
+                    false => 0,
+                }
+            })
         };
-        let mut first = Taking::new(&cells);
-        assert_eq!(first.poll(Waker::noop()), None);
-        let other = {
-            let cells = cells.clone();
-            thread::spawn(move || come_and_go(&cells))
-        };
-        come_and_go(&cells);
-        come_and_go(&cells);
-        other.join().unwrap();
-        // All but the first have left: each of the others finds a waiter.
-        let others = [(); MOST as usize - 1].map(|()| Taking::new(&cells));
-        let mut held: Vec<_> = std::iter::once(first).chain(others).collect();
-        for taking in &mut held {
-            assert_eq!(taking.poll(Waker::noop()), None);
-        }
-        let mut numbers: Vec<_> = held.iter().map(|taking| taking.waiter).collect();
-        assert!(numbers.iter().all(Option::is_some), "a waiter is lost");
-        numbers.sort_unstable();
-        assert!(
-            numbers.windows(2).all(|two| two[0] != two[1]),
-            "{numbers:?}"
-        );
-        drop(held);
-        cells.give_back(cell);
-        assert_eq!(cells.take(&mut None, Waker::noop()), Some(cell));
-    });
-}
-
-#[test]
-fn no_future_waits_for_cells_that_are_closed() {
-    check(2, || {
-        let (cells, _) = one_cell(2);
-        let waiting = {
-            let cells = cells.clone();
-            thread::spawn(move || Taking::new(&cells).wait())
-        };
-        let mut other = Taking::new(&cells);
-        assert_eq!(other.poll(Waker::noop()), None);
-        cells.close();
-        assert_eq!(waiting.join().unwrap(), None);
+        shared.1.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let by_driver = take(&shared.0).len();
+        assert_eq!(by_driver + starting.join().expect("no panic"), 1);
     });
 }

@@ -195,7 +195,7 @@ fn everything_that_the_header_declares_is_in_the_record() {
     let count = |text: &str| header.matches(text).count();
     assert_eq!(
         found.functions.len(),
-        count("\nint dray_") + count("\nconst char *dray_")
+        count("\nint dray_") + count("\nconst char *dray_") + count("\nuint32_t dray_")
     );
     assert_eq!(
         found.structures.len(),

@@ -9,9 +9,10 @@ use dray_c::{
     dray_compare, dray_compare_pattern, dray_copy, dray_copy_crc32c, dray_copy_crc64,
     dray_copy_page_list, dray_copy_page_list_with_report, dray_crc32c, dray_crc64,
     dray_create_delta, dray_dif_check, dray_dif_insert, dray_dif_strip, dray_dif_update,
-    dray_dix_generate, dray_dualcast, dray_enqueue_descriptor, dray_excluded_queues, dray_fill,
-    dray_next_flags, dray_noop, dray_note, dray_poll, dray_poll_outcomes, dray_slots,
-    dray_strerror, dray_submit, dray_supports, dray_wait, dray_wait_outcomes, dray_withdraw,
+    dray_dix_generate, dray_dualcast, dray_ended, dray_enqueue_descriptor, dray_event_fd,
+    dray_excluded_queues, dray_fill, dray_next_flags, dray_noop, dray_note, dray_poll,
+    dray_poll_outcomes, dray_share, dray_slots, dray_start, dray_strerror, dray_submit,
+    dray_supports, dray_wait, dray_wait_outcomes, dray_withdraw,
 };
 
 use crate::opened::{self, dif, last_error, options};
@@ -121,6 +122,13 @@ fn others() -> Vec<(&'static str, usize, Call)> {
             &mut report()
         )),
         operation!(dray_excluded_queues, 0, |m, at, _len| (at[0].cast(), 1)),
+        operation!(dray_share, 0, |m, _at, _len| ()),
+        operation!(dray_event_fd, 0, |m, _at, _len| ()),
+        operation!(dray_ended, 0, |m, at, _len| (at[0].cast(), 1)),
+        operation!(dray_start, 0, |m, at, _len| (
+            at[0].cast(),
+            at[0].cast::<dray_c::Request>()
+        )),
         operation!(dray_poll, 0, |m, at, _len| (at[0].cast(), 1)),
         operation!(dray_wait, 0, |m, at, _len| (at[0].cast(), 1, 0, 0)),
         operation!(dray_poll_outcomes, 0, |m, at, _len| (at[0].cast(), 1)),

@@ -84,6 +84,9 @@ fn the_header_is_generated_from_the_source() {
         "outcome.rs",
         "page_types.rs",
         "pages.rs",
+        "queues.rs",
+        "request.rs",
+        "shared.rs",
     ] {
         builder = builder.with_src(source.join(file));
     }
@@ -137,6 +140,10 @@ fn structures_have_the_same_layout_in_c_and_rust() {
         ("dray_page_list_row", size_of::<dray_c::PageRow>(), 32),
         ("dray_page_list_report", size_of::<dray_c::PageReport>(), 40),
         ("dray_tags", size_of::<dray_c::Tags>(), 8),
+        ("dray_queue", size_of::<dray_c::Queue>(), 320),
+        ("dray_op", size_of::<dray_c::Op>(), 256),
+        ("dray_request", size_of::<dray_c::Request>(), 120),
+        ("dray_vector", size_of::<dray_c::Vector>(), 16),
     ];
     let mut text = "#include <dray.h>\n".to_owned();
     for (name, size, promised) in sizes {
@@ -186,6 +193,7 @@ fn the_cpp_header_has_every_constant_and_every_function() {
             "PAGE_SIZE",
             "WAIT_POLICY",
             "FLAG",
+            "OPERATION",
         ];
         let rest = word.strip_prefix("DRAY_")?;
         of_cpp.iter().any(|of| rest.starts_with(of)).then_some(word)
@@ -195,7 +203,9 @@ fn the_cpp_header_has_every_constant_and_every_function() {
     let calls = header.lines().filter_map(|line| {
         let (_, declared) = line.split_once("dray_")?;
         let (name, _) = declared.split_once('(')?;
-        let is_declaration = line.starts_with("int ") || line.starts_with("const char *");
+        let is_declaration = ["int ", "const char *", "uint32_t "]
+            .iter()
+            .any(|kind| line.starts_with(kind));
         is_declaration.then(|| format!("dray_{name}("))
     });
     let calls: Vec<String> = calls.collect();

@@ -39,7 +39,8 @@ fn succeeds(checker: &str, source: &Path, backend: &str, output: &Output) {
 }
 
 fn run(command: &mut Command, program: &Program, backend: &str) -> Output {
-    let command = command.args([program.path().as_os_str(), backend.as_ref()]);
+    // Operations of a thread, where an example has many: a checker is slow.
+    let command = command.args([program.path().as_os_str(), backend.as_ref(), "320".as_ref()]);
     let command = command.env("LD_LIBRARY_PATH", prefix().join("lib"));
     command.output().expect("it runs")
 }

@@ -2,6 +2,7 @@
 //! crashes, however the arguments do not fit together. Buffers end at pages that cannot be accessed.
 
 mod arguments;
+mod shared;
 
 use std::ffi::{c_char, c_void};
 use std::mem::MaybeUninit;

@@ -14,7 +14,7 @@ use crate::{BatchError, Mover, Ticket};
 /// let mut channel = Channel::new(CpuMover::new(4));
 /// let mut batch = channel.batch();
 /// batch.push(Request::fill(u64::MAX, vec![0; 64])).map_err(|rejected| rejected.error)?;
-/// batch.push(Request::crc(vec![0; 64], 0).with_fence()).map_err(|rejected| rejected.error)?;
+/// batch.push(Request::crc32c(vec![0; 64], 0).with_fence()).map_err(|rejected| rejected.error)?;
 /// batch.submit().map_err(|not| not.error)?;
 /// let filled = channel.wait(WaitPolicy::Pause, None)?;
 /// assert_eq!(filled.buffers.destination, Some(vec![255; 64]));

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Buffers, Request};
+use super::Buffers;
 use crate::{BatchError, Full};
 
 /// Why an operation was not taken. The buffers come back in [`Rejected`].
@@ -79,12 +79,4 @@ pub struct Rejected<B> {
     pub error: ChannelError,
     /// What was given.
     pub buffers: Buffers<B>,
-}
-
-/// Why a request was not taken.
-pub(crate) enum Refused<B> {
-    /// The mover has no slot now.
-    Full(Full, Request<B>),
-    /// It never will be.
-    Rejected(Box<Rejected<B>>),
 }

@@ -16,7 +16,6 @@ use crate::{Full, Mover, Operation, Outcome, Progress, Ticket, WaitError, WaitPo
 pub use batch::{ChannelBatch, NotSubmitted};
 pub use buffer::{Buffer, Buffers, PageBuffer};
 pub use completed::Completed;
-pub(crate) use error::Refused;
 pub use error::{ChannelError, Rejected};
 pub use request::Request;
 
@@ -117,17 +116,8 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
     /// timeout of its own.
     #[must_use]
     pub fn with_drop_timeout(mut self, drop_timeout: Duration) -> Channel<M, B> {
-        self.set_drop_timeout(drop_timeout);
-        self
-    }
-
-    pub(crate) fn set_drop_timeout(&mut self, drop_timeout: Duration) {
         self.drop_timeout = drop_timeout;
-    }
-
-    /// How long dropping it waits.
-    pub(crate) fn drop_timeout(&self) -> Duration {
-        self.drop_timeout
+        self
     }
 
     /// Takes an operation and its buffers. It is handed over with the next [`submit`](Channel::submit),
@@ -137,27 +127,16 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
     /// No slot, lengths that do not go together, an operation that the mover does not have; with the
     /// buffers.
     pub fn push(&mut self, request: Request<B>) -> Result<Ticket, Box<Rejected<B>>> {
-        self.try_push(request).map_err(|refused| match refused {
-            Refused::Rejected(rejected) => rejected,
-            Refused::Full(full, request) => Box::new(Rejected {
-                error: full.into(),
-                buffers: request.into_buffers(),
-            }),
-        })
-    }
-
-    /// The same, but a request for which there is no slot yet comes back whole.
-    pub(crate) fn try_push(&mut self, request: Request<B>) -> Result<Ticket, Refused<B>> {
-        let blank = request.again(Buffers::<()>::none());
-        let (slot, operation) = self.keep(request).map_err(Refused::Rejected)?;
+        let (slot, operation) = self.keep(request)?;
         // SAFETY: the buffers are the channel's until the completion has been polled; see `keep`.
-        match unsafe { self.mover.enqueue(&operation) } {
-            Ok(ticket) => Ok(ticket),
-            Err(full) => Err(match self.release(slot.into()) {
-                Some(buffers) => Refused::Full(full, blank.again(buffers)),
-                None => unreachable!("it was kept a moment ago"),
-            }),
-        }
+        let enqueued = unsafe { self.mover.enqueue(&operation) };
+        enqueued.map_err(|full| {
+            let buffers = self.release(slot.into());
+            Box::new(Rejected {
+                error: full.into(),
+                buffers: buffers.unwrap_or_else(Buffers::none),
+            })
+        })
     }
 
     /// A batch to add operations to.
@@ -261,19 +240,11 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
         Some(kept.buffers)
     }
 
-    /// Leaves the buffers of what is in flight where they are, for ever: the user data of each.
-    pub(crate) fn leave(&mut self) -> Vec<u64> {
-        let slots = std::mem::take(&mut self.slots);
+    /// Leaves the buffers of what is in flight where they are, for ever.
+    fn leave(&mut self) {
         self.free.clear();
-        self.batch.clear();
-        (self.given, self.found) = (0, 0);
-        let kept = slots.iter().flatten();
-        let left: Vec<u64> = kept.map(|kept| kept.user_data).collect();
-        if !left.is_empty() {
-            // The device may still access them.
-            std::mem::forget(slots);
-        }
-        left
+        // The device may still access them.
+        std::mem::forget(std::mem::take(&mut self.slots));
     }
 
     fn drop_batch(&mut self) {

@@ -24,13 +24,13 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
     ///
     /// # Errors
     /// As [`push`](Channel::push).
-    pub fn copy_crc(
+    pub fn copy_crc32c(
         &mut self,
         source: B,
         destination: B,
         seed: u32,
     ) -> Result<Ticket, Box<Rejected<B>>> {
-        self.push(Request::copy_crc(source, destination, seed))
+        self.push(Request::copy_crc32c(source, destination, seed))
     }
 
     /// Fills a buffer with an 8-byte pattern.
@@ -45,8 +45,8 @@ impl<M: Mover, B: Buffer> Channel<M, B> {
     ///
     /// # Errors
     /// As [`push`](Channel::push).
-    pub fn crc(&mut self, source: B, seed: u32) -> Result<Ticket, Box<Rejected<B>>> {
-        self.push(Request::crc(source, seed))
+    pub fn crc32c(&mut self, source: B, seed: u32) -> Result<Ticket, Box<Rejected<B>>> {
+        self.push(Request::crc32c(source, seed))
     }
 
     /// Compares a buffer with an 8-byte pattern.

@@ -31,10 +31,10 @@ pub struct Request<B> {
     fence: bool,
     block_on_fault: bool,
     cache_control: bool,
-    pub(super) user_data: u64,
+    pub(crate) user_data: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 enum Kind {
     Noop,
     Copy,
@@ -94,12 +94,12 @@ impl<B> Request<B> {
     }
 
     /// CRC32C of a buffer.
-    pub fn crc(source: B, seed: u32) -> Request<B> {
+    pub fn crc32c(source: B, seed: u32) -> Request<B> {
         Request::new(Kind::Crc(seed), Some(source), None, None)
     }
 
     /// Copies `source` to `destination`, which is as long, and takes its CRC32C.
-    pub fn copy_crc(source: B, destination: B, seed: u32) -> Request<B> {
+    pub fn copy_crc32c(source: B, destination: B, seed: u32) -> Request<B> {
         let kind = Kind::CopyCrc(seed);
         Request::new(kind, Some(source), Some(destination), None)
     }
@@ -206,18 +206,6 @@ impl<B> Request<B> {
         Request { user_data, ..self }
     }
 
-    /// The same operation on other buffers.
-    pub(super) fn again<C>(&self, buffers: Buffers<C>) -> Request<C> {
-        Request {
-            kind: self.kind,
-            buffers,
-            fence: self.fence,
-            block_on_fault: self.block_on_fault,
-            cache_control: self.cache_control,
-            user_data: self.user_data,
-        }
-    }
-
     /// The buffers.
     pub fn into_buffers(self) -> Buffers<B> {
         self.buffers
@@ -241,7 +229,7 @@ impl<B> Request<B> {
 
 impl<B: Buffer> Request<B> {
     /// The operation on its buffers, within which all is that it accesses.
-    pub(super) fn operation(&mut self) -> Result<Operation, ChannelError> {
+    pub(crate) fn operation(&mut self) -> Result<Operation, ChannelError> {
         let (source, source_len) = place(&mut self.buffers.source);
         let (destination, destination_len) = place(&mut self.buffers.destination);
         let (second, second_len) = place(&mut self.buffers.second);

@@ -1,22 +1,51 @@
 //! Who polls the mover.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::shared::Shared;
-use crate::channel::Refused;
+use super::handle::Handle;
+use super::shared::{Shared, withdrawn};
+use super::stack::Fifo;
+use super::work::{Progress, Work};
 use crate::idle::Idle;
-use crate::{Buffer, Buffers, Channel, ChannelError, Mover, Rejected, Request};
+use crate::{Mover, Outcome};
 
-/// Polls a mover, and answers its clients. As a future it ends when all clients are gone; dropped before,
-/// it waits for what is in flight, and refuses the rest. After ten seconds without a completion
-/// ([`with_drop_timeout`](Driver::with_drop_timeout)) the futures of what a device still holds end with
-/// [`ChannelError::InFlight`]: no future waits for ever.
+/// Outcomes that one call of the mover gives at most.
+const POLLED_AT_ONCE: usize = 32;
+/// How long a driver that is dropped waits without a completion by default.
+const DROP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Looks without a completion before the thread lets others run.
+const SPINS: u32 = 64;
+/// After so long without a completion the thread sleeps between two looks.
+const NAPS_AFTER: Duration = Duration::from_millis(1);
+const NAP: Duration = Duration::from_micros(100);
+
+/// An operation that has begun.
+#[derive(Debug)]
+struct Active {
+    handle: *mut Handle,
+    work: Work,
+    progress: Progress,
+}
+
+/// A part of an operation, which has a slot of the mover.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    /// Number of its operation.
+    active: u32,
+    offset: u64,
+}
+
+/// Polls a mover, and ends what was started. As a future it ends when all submitters and clients are gone, or they
+/// are closed; dropped before, it takes back what no queue has accepted, waits for what is in flight, and executes
+/// nothing of the rest. After ten seconds without a completion ([`with_drop_timeout`](Driver::with_drop_timeout))
+/// what a device still holds ends as [lost](super::Look::Lost): nobody waits for ever.
 ///
 /// While operations are in flight the future wakes itself: devices of this interface do not interrupt.
 ///
@@ -31,132 +60,328 @@ use crate::{Buffer, Buffers, Channel, ChannelError, Mover, Rejected, Request};
 /// // Without clients it ends at once.
 /// driver.run();
 /// ```
-pub struct Driver<M: Mover, B: Buffer> {
-    channel: Channel<M, B>,
-    shared: Arc<Shared<B>>,
-    /// A request that the channel had no slot for.
-    held: Option<(u32, Request<B>)>,
+pub struct Driver<M: Mover> {
+    mover: M,
+    shared: Arc<Shared>,
+    /// By slot; the slot is the user data that the mover is given.
+    parts: Vec<Option<Part>>,
+    free: Vec<u32>,
+    /// What is not begun, the oldest first.
+    backlog: Fifo<Handle>,
+    /// What has begun and not ended, by numbers.
+    active: Vec<Option<Active>>,
+    free_active: Vec<u32>,
+    /// Numbers of those that wait for a slot.
+    waiting: VecDeque<u32>,
+    outcomes: Box<[Outcome]>,
+    drop_timeout: Duration,
 }
 
-impl<M: Mover, B: Buffer> Driver<M, B> {
-    pub(super) fn new(channel: Channel<M, B>, shared: Arc<Shared<B>>) -> Driver<M, B> {
+// SAFETY: handles are valid on any thread until they have ended, and it has those of its parts alone.
+unsafe impl<M: Mover + Send> Send for Driver<M> {}
+
+impl<M: Mover> Driver<M> {
+    pub(super) fn new(mover: M, shared: Arc<Shared>) -> Driver<M> {
+        let count = mover.slots();
+        if count == 0 {
+            shared.close();
+        }
         Driver {
-            channel,
+            mover,
             shared,
-            held: None,
+            parts: vec![None; count],
+            free: (0..count as u32).rev().collect(),
+            backlog: Fifo::new(),
+            active: Vec::with_capacity(count),
+            free_active: Vec::with_capacity(count),
+            waiting: VecDeque::new(),
+            outcomes: vec![Outcome::default(); POLLED_AT_ONCE].into_boxed_slice(),
+            drop_timeout: DROP_TIMEOUT,
         }
     }
 
     /// The same, but dropping it waits no longer than this without a completion. The mover has a timeout
     /// of its own.
     #[must_use]
-    pub fn with_drop_timeout(mut self, drop_timeout: Duration) -> Driver<M, B> {
-        self.channel.set_drop_timeout(drop_timeout);
+    pub fn with_drop_timeout(mut self, drop_timeout: Duration) -> Driver<M> {
+        self.drop_timeout = drop_timeout;
         self
     }
 
-    /// Polls on the calling thread until all clients are gone. It sleeps while nothing is in flight.
+    /// Polls on the calling thread until all submitters and clients are gone, or one has closed the driver. It sleeps while
+    /// nothing is in flight; while something is, it looks again and again, lets other threads run between two
+    /// looks, and after a millisecond without a completion sleeps for 100 us each time.
     pub fn run(mut self) {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        let mut context = Context::from_waker(&waker);
-        while Pin::new(&mut self).poll(&mut context).is_pending() {
-            match self.is_busy() {
-                true => thread::yield_now(),
-                false => thread::park(),
+        let (mut looks, mut since) = (0, None);
+        loop {
+            if self.step() {
+                (looks, since) = (0, None);
+            } else if self.is_busy() {
+                looks += 1;
+                match looks {
+                    ..SPINS => std::hint::spin_loop(),
+                    _ if since.get_or_insert_with(Instant::now).elapsed() < NAPS_AFTER => {
+                        thread::yield_now();
+                    }
+                    _ => thread::park_timeout(NAP),
+                }
+            } else {
+                match self.rest(&waker) {
+                    Rest::Over => return,
+                    Rest::Work => {}
+                    Rest::Sleep => thread::park(),
+                }
+            }
+            if self.shared.is_closed() {
+                return;
             }
         }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.parts.len() - self.free.len()
     }
 
     fn is_busy(&self) -> bool {
-        self.channel.in_flight() > 0 || self.held.is_some()
+        self.in_flight() > 0 || !self.backlog.is_empty() || !self.waiting.is_empty()
     }
 
-    /// Takes requests, hands them over, and answers what has ended.
-    fn step(&mut self) {
-        // A mover without slots takes nothing: the channel says so.
-        let slots = self.channel.mover().slots().max(1);
-        while self.channel.in_flight() < slots {
-            let next = self.held.take().or_else(|| self.shared.next_request());
-            let Some((index, request)) = next else {
+    /// Begins what was started, hands it over, and ends what has ended: whether there was any.
+    fn step(&mut self) -> bool {
+        let started = self.shared.take_started();
+        let mut did = !started.is_empty();
+        self.backlog.append(started);
+        if self.shared.take_cancelled() {
+            self.drop_cancelled();
+        }
+        while let Some(number) = self.waiting.pop_front() {
+            if !self.go_on(number) {
+                self.waiting.push_front(number);
                 break;
-            };
-            let request = request.with_user_data(index.into());
-            match self.channel.try_push(request) {
-                Ok(_) => {}
-                Err(Refused::Rejected(rejected)) => self.shared.answer(index, Err(rejected)),
-                Err(Refused::Full(_, request)) => {
-                    self.held = Some((index, request));
-                    break;
-                }
+            }
+            did = true;
+        }
+        while self.waiting.is_empty()
+            && !self.free.is_empty()
+            && let Some(handle) = self.backlog.pop()
+        {
+            self.begin(handle);
+            did = true;
+        }
+        self.mover.submit();
+        self.poll() > 0 || did
+    }
+
+    /// Ends the cancelled ones of the backlog.
+    fn drop_cancelled(&mut self) {
+        let mut all = std::mem::replace(&mut self.backlog, Fifo::new());
+        let mut kept = Fifo::new();
+        while let Some(handle) = all.pop() {
+            // SAFETY: what is in the backlog has not ended.
+            if unsafe { &*handle }.is_cancelled() {
+                // SAFETY: nothing of it was begun.
+                unsafe { Handle::end(handle, Some(withdrawn(handle))) };
+            } else {
+                let mut one = Fifo::new();
+                // SAFETY: it has not ended, and was popped.
+                unsafe { one.push_front(handle) };
+                kept.append(one);
             }
         }
-        while let Some(completed) = self.channel.poll() {
-            let index = completed.user_data as u32;
-            self.shared.answer(index, Ok(completed));
+        self.backlog = kept;
+    }
+
+    /// Begins an operation that was in the backlog.
+    fn begin(&mut self, handle: *mut Handle) {
+        // SAFETY: what was in the backlog has not ended.
+        let this = unsafe { &*handle };
+        if !this.begin() {
+            // SAFETY: it was cancelled before.
+            unsafe { Handle::end(handle, Some(withdrawn(handle))) };
+            return;
+        }
+        let active = Active {
+            handle,
+            // SAFETY: it is the driver's.
+            work: unsafe { this.work() },
+            progress: Progress::new(),
+        };
+        let number = self.free_active.pop().unwrap_or_else(|| {
+            self.active.push(None);
+            self.active.len() as u32 - 1
+        });
+        self.active[number as usize] = Some(active);
+        if !self.go_on(number) {
+            self.waiting.push_back(number);
+        }
+    }
+
+    /// Enqueues parts of an operation, one or as many as can be, or ends it: false if it waits for a slot.
+    fn go_on(&mut self, number: u32) -> bool {
+        let place = &mut self.active[number as usize];
+        let Some(Active { work, progress, .. }) = place else {
+            debug_assert!(false, "a number is that of an operation");
+            return true;
+        };
+        progress.waits = false;
+        while progress.is_left(work) && (progress.in_flight == 0 || work.is_parallel()) {
+            let before = *progress;
+            // SAFETY: something is left, and its list is valid until it has ended.
+            let (part, offset) = unsafe { progress.next(work) };
+            let slot = self.free.last().copied().filter(|slot| {
+                let part = part.with_user_data((*slot).into());
+                // SAFETY: its buffers are the driver's until it has ended, by the promise of who started it.
+                unsafe { self.mover.enqueue(&part) }.is_ok()
+            });
+            let Some(slot) = slot else {
+                *progress = before;
+                progress.waits = true;
+                return false;
+            };
+            progress.in_flight += 1;
+            self.free.pop();
+            self.parts[slot as usize] = Some(Part {
+                active: number,
+                offset,
+            });
+        }
+        if !progress.is_left(work)
+            && progress.in_flight == 0
+            && let Some(ended) = place.take()
+        {
+            self.free_active.push(number);
+            let outcome = ended.progress.outcome(&ended.work);
+            // SAFETY: no part of it is in flight.
+            unsafe { Handle::end(ended.handle, Some(outcome)) };
+        }
+        true
+    }
+
+    /// Takes what the mover has completed: how many parts.
+    fn poll(&mut self) -> usize {
+        let found = self.mover.poll_outcomes(&mut self.outcomes);
+        for n in 0..found {
+            let outcome = self.outcomes[n];
+            let slot = outcome.completion.user_data as usize;
+            let Some(part) = self.parts.get_mut(slot).and_then(Option::take) else {
+                debug_assert!(false, "a completion without a part");
+                continue;
+            };
+            self.free.push(slot as u32);
+            self.ended(part, &outcome);
+        }
+        debug_assert!(self.invariant());
+        found
+    }
+
+    fn ended(&mut self, part: Part, outcome: &Outcome) {
+        let Some(Active { work, progress, .. }) = &mut self.active[part.active as usize] else {
+            debug_assert!(false, "an operation does not end before its parts");
+            return;
+        };
+        progress.ended(work, part.offset, outcome);
+        if !progress.waits && !self.go_on(part.active) {
+            self.waiting.push_back(part.active);
+        }
+    }
+
+    fn invariant(&self) -> bool {
+        let active = self.active.iter().flatten();
+        let of_operations: u32 = active.clone().map(|one| one.progress.in_flight).sum();
+        let waits = active.filter(|one| one.progress.waits).count();
+        of_operations as usize == self.in_flight()
+            && self.parts.iter().flatten().count() == self.in_flight()
+            && waits == self.waiting.len()
+    }
+
+    /// Whether there is nothing to do until the waker is woken.
+    fn rest(&self, waker: &Waker) -> Rest {
+        self.shared.driver.register(waker);
+        // What came before the waker was there.
+        let submitters = self.shared.submitters.load(Ordering::Acquire);
+        match () {
+            () if self.shared.is_closed() => Rest::Over,
+            () if self.shared.has_started() || self.shared.has_cancelled() => Rest::Work,
+            () if submitters == 0 => Rest::Over,
+            () => Rest::Sleep,
         }
     }
 }
 
-// It holds no pointer into itself.
-impl<M: Mover, B: Buffer> Unpin for Driver<M, B> {}
+enum Rest {
+    Sleep,
+    Work,
+    Over,
+}
 
-impl<M: Mover, B: Buffer> Future for Driver<M, B> {
+// It holds no pointer into itself.
+impl<M: Mover> Unpin for Driver<M> {}
+
+impl<M: Mover> Future for Driver<M> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.shared.is_closed() {
+            return Poll::Ready(());
+        }
         self.step();
         if self.is_busy() {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        self.shared.driver.register(context.waker());
-        // What came before the waker was there.
-        let clients = self.shared.clients.load(Ordering::Acquire);
-        match (self.shared.has_requests(), clients) {
-            (true, _) => context.waker().wake_by_ref(),
-            (false, 0) => return Poll::Ready(()),
-            (false, _) => {}
+        match self.rest(context.waker()) {
+            Rest::Over => return Poll::Ready(()),
+            Rest::Work => context.waker().wake_by_ref(),
+            Rest::Sleep => {}
         }
         Poll::Pending
     }
 }
 
-impl<M: Mover, B: Buffer> Drop for Driver<M, B> {
+impl<M: Mover> Drop for Driver<M> {
     fn drop(&mut self) {
-        self.shared.close();
-        if let Some((index, request)) = self.held.take() {
-            let rejected = Rejected {
-                error: ChannelError::Closed,
-                buffers: request.into_buffers(),
-            };
-            self.shared.answer(index, Err(Box::new(rejected)));
+        if self.shared.home.is_inherited() {
+            // Its handles are the parent's.
+            return;
         }
-        self.channel.withdraw();
-        let timeout = self.channel.drop_timeout();
-        let mut idle = Idle::new(timeout);
-        while self.channel.in_flight() > 0 {
-            if let Some(completed) = self.channel.poll() {
-                let index = completed.user_data as u32;
-                self.shared.answer(index, Ok(completed));
-                idle = Idle::new(timeout);
+        self.shared.close();
+        self.shared.withdraw_all();
+        while let Some(handle) = self.backlog.pop() {
+            // SAFETY: nothing of it was begun.
+            unsafe { Handle::end(handle, Some(withdrawn(handle))) };
+        }
+        self.waiting.clear();
+        for number in 0..self.active.len() {
+            if let Some(Active { work, progress, .. }) = &mut self.active[number] {
+                progress.waits = false;
+                if progress.is_left(work) {
+                    progress.withdraw();
+                }
+                self.go_on(number as u32);
+            }
+        }
+        self.mover.withdraw();
+        let mut idle = Idle::new(self.drop_timeout);
+        while self.in_flight() > 0 {
+            if self.poll() > 0 {
+                idle = Idle::new(self.drop_timeout);
             } else if !idle.rest() {
                 break;
             }
+            self.mover.submit();
         }
-        for user_data in self.channel.leave() {
-            let rejected = Rejected {
-                error: ChannelError::InFlight,
-                buffers: Buffers::none(),
-            };
-            self.shared
-                .answer(user_data as u32, Err(Box::new(rejected)));
+        // Their buffers stay with the device, which their owners are told.
+        for lost in self.active.drain(..).flatten() {
+            // SAFETY: it has not ended.
+            unsafe { Handle::end(lost.handle, None) };
         }
     }
 }
 
-impl<M: Mover, B: Buffer> fmt::Debug for Driver<M, B> {
+impl<M: Mover> fmt::Debug for Driver<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Driver ({} in flight)", self.channel.in_flight())
+        write!(f, "Driver ({} in flight)", self.in_flight())
     }
 }
 

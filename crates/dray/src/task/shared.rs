@@ -1,203 +1,214 @@
-//! What clients and their driver share: a cell an operation, and queues of their numbers.
+//! What those who start operations and their driver share.
 
-use std::cell::UnsafeCell;
-use std::task::Waker;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::{Mutex, MutexGuard, RwLock};
 
-use super::free_cells::FreeCells;
-use super::sync::{ArrayQueue, AtomicU8, AtomicUsize, AtomicWaker, Ordering};
-use crate::{ChannelError, Completed, Rejected, Request};
+use atomic_waker::AtomicWaker;
 
-/// What a request became.
-pub(super) type Answer<B> = Result<Completed<B>, Box<Rejected<B>>>;
+use super::handle::{After, Handle, StartError};
+use super::stack::{Fifo, Stack};
+use super::work::Work;
+use crate::{Capabilities, Home, Outcome};
 
-/// The cell is free.
-const FREE: u8 = 0;
-/// The driver has it: a request, or an operation in flight.
-const REQUESTED: u8 = 1;
-/// The future has it: an answer.
-const ANSWERED: u8 = 2;
-/// The driver has it, and no future waits for the answer.
-const ABANDONED: u8 = 3;
-
-/// What is in a cell.
+/// Queues of handles, and who is to be woken.
 #[derive(Debug)]
-enum Content<B> {
-    Nothing,
-    Request(Request<B>),
-    Answer(Answer<B>),
-}
-
-/// One operation.
-#[derive(Debug)]
-struct Cell<B> {
-    state: AtomicU8,
-    content: UnsafeCell<Content<B>>,
-    waker: AtomicWaker,
-}
-
-/// A request for which no cell is free.
-pub(super) struct Refused<B> {
-    pub(super) request: Request<B>,
-    /// There is no driver any more.
-    pub(super) closed: bool,
-}
-
-/// Cells and queues.
-#[derive(Debug)]
-pub(super) struct Shared<B> {
-    cells: Box<[Cell<B>]>,
-    free: FreeCells,
-    requests: ArrayQueue<u32>,
+pub(super) struct Shared {
+    started: Stack<Handle>,
+    /// Handles that have ended, of those that are to be listed.
+    ended: Stack<Handle>,
+    /// Those of them that were looked at, and not given out.
+    seen: Mutex<Fifo<Handle>>,
+    /// An eventfd, readable while there are any.
+    event: RwLock<Option<File>>,
     pub(super) driver: AtomicWaker,
-    pub(super) clients: AtomicUsize,
+    pub(super) submitters: AtomicUsize,
+    closed: AtomicBool,
+    cancelled: AtomicBool,
+    pub(super) capabilities: Capabilities,
+    pub(super) home: Home,
 }
 
-// SAFETY: a cell's content is accessed by the side that its state names, and handed over with release and
-// acquire; the rest is atomic.
-unsafe impl<B: Send> Sync for Shared<B> {}
-
-impl<B> Shared<B> {
-    pub(super) fn new(slots: usize) -> Shared<B> {
-        let slots = slots.max(1);
-        let cell = |_| Cell {
-            state: AtomicU8::new(FREE),
-            content: UnsafeCell::new(Content::Nothing),
-            waker: AtomicWaker::new(),
-        };
+impl Shared {
+    pub(super) fn new(capabilities: Capabilities) -> Shared {
         Shared {
-            cells: (0..slots).map(cell).collect(),
-            free: FreeCells::new(slots as u32),
-            requests: ArrayQueue::new(slots),
+            started: Stack::new(),
+            ended: Stack::new(),
+            seen: Mutex::new(Fifo::new()),
+            event: RwLock::new(None),
             driver: AtomicWaker::new(),
-            clients: AtomicUsize::new(1),
+            submitters: AtomicUsize::new(1),
+            closed: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            capabilities,
+            home: Home::here(),
         }
     }
 
-    /// Replaces a cell's content.
+    /// Hands an operation over to the driver.
     ///
     /// # Safety
-    /// The caller must be the one that the cell's state names.
-    unsafe fn replace(&self, index: u32, content: Content<B>) -> Content<B> {
-        let place = self.cells[index as usize].content.get();
-        // SAFETY: by the caller's promise nothing else accesses it.
-        unsafe { std::ptr::replace(place, content) }
-    }
-
-    /// Hands a request over: its cell; or the request back if no cell is free, and `waker` is woken
-    /// when it has one. `waiter` is that of the future meanwhile.
-    pub(super) fn request(
+    /// The handle stays valid, and where it is, and its buffers are the driver's, until it has ended.
+    pub(super) unsafe fn start(
         &self,
-        request: Request<B>,
-        waiter: &mut Option<u32>,
-        waker: &Waker,
-    ) -> Result<u32, Refused<B>> {
-        let Some(index) = self.free.take(waiter, waker) else {
-            return Err(Refused {
-                request,
-                closed: self.free.is_closed(),
-            });
-        };
-        // SAFETY: a number out of `free` belongs to the caller that took it.
-        drop(unsafe { self.replace(index, Content::Request(request)) });
-        let cell = &self.cells[index as usize];
-        cell.waker.register(waker);
-        cell.state.store(REQUESTED, Ordering::Release);
-        // It has room for all numbers.
-        let _ = self.requests.push(index);
-        if self.free.is_closed() {
-            self.refuse_all();
-        } else {
-            self.driver.wake();
+        handle: *mut Handle,
+        work: Work,
+        listed: bool,
+        after: Option<After>,
+    ) -> Result<(), StartError> {
+        if self.home.is_inherited() {
+            return Err(StartError::Inherited);
         }
-        Ok(index)
-    }
-
-    /// The next request, and its cell.
-    pub(super) fn next_request(&self) -> Option<(u32, Request<B>)> {
-        while let Some(index) = self.requests.pop() {
-            // SAFETY: the driver takes numbers out of `requests`, whose cells are its own.
-            match unsafe { self.replace(index, Content::Nothing) } {
-                Content::Request(request) => return Some((index, request)),
-                other => drop(other),
-            }
+        if self.is_closed() {
+            return Err(StartError::Closed);
         }
-        None
-    }
-
-    pub(super) fn has_requests(&self) -> bool {
-        !self.requests.is_empty()
-    }
-
-    /// Gives the answer of a request that the driver has.
-    pub(super) fn answer(&self, index: u32, answer: Answer<B>) {
-        let cell = &self.cells[index as usize];
-        // SAFETY: the cell is the driver's until the state says otherwise.
-        drop(unsafe { self.replace(index, Content::Answer(answer)) });
-        let handed =
-            cell.state
-                .compare_exchange(REQUESTED, ANSWERED, Ordering::AcqRel, Ordering::Acquire);
-        match handed {
-            Ok(_) => cell.waker.wake(),
-            Err(_) => self.recycle(index),
+        // SAFETY: a handle, by the caller's promise.
+        unsafe { &*handle }.claim(self, work, listed, after)?;
+        // SAFETY: it was claimed.
+        unsafe { self.started.push(handle) };
+        // Either the driver finds it when it ends, or this call finds that it has ended.
+        fence(Ordering::SeqCst);
+        match self.is_closed() {
+            true => self.withdraw_all(),
+            false => self.driver.wake(),
         }
+        Ok(())
     }
 
-    /// The answer, if it is there; the cell is free then.
-    pub(super) fn take(&self, index: u32, waker: &Waker) -> Option<Answer<B>> {
-        let cell = &self.cells[index as usize];
-        cell.waker.register(waker);
-        if cell.state.load(Ordering::Acquire) != ANSWERED {
-            return None;
-        }
-        // SAFETY: an answered cell is its future's.
-        let content = unsafe { self.replace(index, Content::Nothing) };
-        self.recycle(index);
-        match content {
-            Content::Answer(answer) => Some(answer),
-            _ => None,
-        }
+    pub(super) fn has_started(&self) -> bool {
+        !self.started.is_empty()
     }
 
-    /// No future waits for the answer of this cell any more.
-    pub(super) fn abandon(&self, index: u32) {
-        let cell = &self.cells[index as usize];
-        let left =
-            cell.state
-                .compare_exchange(REQUESTED, ABANDONED, Ordering::AcqRel, Ordering::Acquire);
-        if left.is_err() {
-            self.recycle(index);
-        }
+    pub(super) fn take_started(&self) -> Fifo<Handle> {
+        self.started.take_all()
     }
 
-    /// A future does not wait for a cell any more.
-    pub(super) fn leave(&self, waiter: &mut Option<u32>) {
-        self.free.leave(waiter);
+    /// Some of what was started may be cancelled.
+    pub(super) fn was_cancelled(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
+        self.driver.wake();
     }
 
-    /// Frees a cell, which must be the caller's.
-    fn recycle(&self, index: u32) {
-        // SAFETY: the caller has it: an answered cell its future, an abandoned one the driver.
-        drop(unsafe { self.replace(index, Content::Nothing) });
-        let cell = &self.cells[index as usize];
-        drop(cell.waker.take());
-        cell.state.store(FREE, Ordering::Release);
-        self.free.give_back(index);
+    pub(super) fn take_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed) && self.cancelled.swap(false, Ordering::SeqCst)
     }
 
-    /// The driver ends: what it has not begun is refused, and what comes is. Cells that a device holds are
-    /// never free.
+    pub(super) fn has_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Nothing is started any more, and the driver ends.
     pub(super) fn close(&self) {
-        self.free.close();
-        self.refuse_all();
+        self.closed.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        self.driver.wake();
     }
 
-    fn refuse_all(&self) {
-        while let Some((index, request)) = self.next_request() {
-            let rejected = Rejected {
-                error: ChannelError::Closed,
-                buffers: request.into_buffers(),
-            };
-            self.answer(index, Err(Box::new(rejected)));
+    /// Ends all that was started and not taken by the driver, which has ended.
+    pub(super) fn withdraw_all(&self) {
+        let mut all = self.take_started();
+        while let Some(handle) = all.pop() {
+            // SAFETY: it was started, and nobody else has taken it.
+            unsafe { Handle::end(handle, Some(withdrawn(handle))) };
         }
     }
+
+    /// Lists a handle that has ended.
+    ///
+    /// # Safety
+    /// It is valid until it is taken.
+    pub(super) unsafe fn list(&self, handle: *mut Handle) {
+        // SAFETY: by the caller's promise.
+        if unsafe { self.ended.push(handle) } {
+            self.tell();
+        }
+    }
+
+    /// Makes the event readable, if there is one.
+    fn tell(&self) {
+        let event = self.event.read().unwrap_or_else(|held| held.into_inner());
+        if let Some(mut event) = event.as_ref() {
+            // It fails if the counter is at its highest: then it is readable.
+            let _ = event.write(&1_u64.to_ne_bytes());
+        }
+    }
+
+    /// The descriptor that is readable while handles are listed.
+    pub(super) fn event(&self) -> io::Result<RawFd> {
+        let mut event = self.event.write().unwrap_or_else(|held| held.into_inner());
+        if event.is_none() {
+            // SAFETY: a system call.
+            let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // SAFETY: it was made above, and is nobody else's.
+            *event = Some(unsafe { File::from_raw_fd(fd) });
+        }
+        let fd = event.as_ref().map_or(-1, |event| event.as_raw_fd());
+        drop(event);
+        // Some may have ended before.
+        if !self.ended.is_empty() || !self.seen().is_empty() {
+            self.tell();
+        }
+        Ok(fd)
+    }
+
+    /// Takes away the descriptor.
+    pub(super) fn close_event(&self) {
+        *self.event.write().unwrap_or_else(|held| held.into_inner()) = None;
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Fifo<Handle>> {
+        // A panic has left a list that holds together.
+        self.seen.lock().unwrap_or_else(|held| held.into_inner())
+    }
+
+    /// Takes handles from the list, in the order in which they have ended: how many.
+    pub(super) fn take_ended(&self, into: &mut [*mut Handle]) -> usize {
+        let mut seen = self.seen();
+        if let Some(mut event) = self
+            .event
+            .read()
+            .unwrap_or_else(|held| held.into_inner())
+            .as_ref()
+        {
+            // It fails if it is not readable. What is listed from now on makes it so again.
+            let _ = event.read(&mut [0; 8]);
+        }
+        seen.append(self.ended.take_all());
+        let mut count = 0;
+        while let Some(place) = into.get_mut(count)
+            && let Some(handle) = seen.pop()
+        {
+            // SAFETY: it is valid until it is taken, which is now.
+            unsafe { &*handle }.unlist();
+            *place = handle;
+            count += 1;
+        }
+        if !seen.is_empty() {
+            self.tell();
+        }
+        count
+    }
+}
+
+/// The outcome of a handle that was not begun.
+pub(super) fn withdrawn(handle: *mut Handle) -> Outcome {
+    // SAFETY: it was started, and has not ended.
+    let handle = unsafe { &*handle };
+    // SAFETY: as above.
+    let user_data = unsafe { handle.work() }.operation().user_data();
+    let mut outcome = Outcome {
+        withdrawn: true,
+        ..Outcome::default()
+    };
+    outcome.completion.user_data = user_data;
+    outcome
 }

@@ -44,10 +44,10 @@ fn every_operation<M: Mover>(mover: M, executor: Executor) {
     );
     // CRC32C of "123456789", which everybody knows. The device inverts seed and result.
     let check = b"123456789".to_vec();
-    channel.crc(check.clone(), 0).expect("a slot");
+    channel.crc32c(check.clone(), 0).expect("a slot");
     let crc = done(&mut channel).result;
     channel
-        .copy_crc(check.clone(), vec![0; 9], 0)
+        .copy_crc32c(check.clone(), vec![0; 9], 0)
         .expect("a slot");
     let copied = done(&mut channel);
     assert_eq!(copied.result, crc);
@@ -110,7 +110,7 @@ fn what_is_not_taken_comes_back_with_its_buffers() {
     let device = VirtualDevice::start(config, Options::default()).expect("a device");
     let mut channel = Channel::new(device.open(0, 4).expect("a queue"));
     let rejected = channel
-        .copy_crc(vec![1; 8], vec![0; 8], 0)
+        .copy_crc32c(vec![1; 8], vec![0; 8], 0)
         .expect_err("not supported");
     let unsupported = ChannelError::Unsupported {
         opcode: Opcode::CopyCrc,

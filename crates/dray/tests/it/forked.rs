@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use dray::task::OperationFuture;
+use dray::task::{OperationFuture, TaskError};
 use dray::virt::{OpenError, Options, VirtualDevice};
 use dray::{
     ChannelError, Completion, CpuMover, Home, Mover, Operation, Outcome, QueueLost, Request,
@@ -21,7 +21,7 @@ use crate::machine::{device, queue};
 const FOR_EVER: Duration = Duration::from_secs(3600);
 
 /// Runs `work` in a child of fork, which must end with true; a child that hangs is killed.
-fn in_child(work: impl FnOnce() -> bool) {
+pub(crate) fn in_child(work: impl FnOnce() -> bool) {
     // SAFETY: the child calls only what this test is about, and ends.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "{}", std::io::Error::last_os_error());
@@ -103,7 +103,10 @@ fn futures_of_a_child_end_though_their_driver_is_not_there() {
         child_drops(&client);
         matches!(
             errors,
-            [Some(ChannelError::InFlight), Some(ChannelError::Closed)]
+            [
+                Some(TaskError::Refused(ChannelError::InFlight)),
+                Some(TaskError::Refused(ChannelError::Closed))
+            ]
         )
     });
     let driver = std::thread::spawn(move || driver.run());

@@ -180,8 +180,8 @@ fn no_future_waits_for_ever_for_a_driver_that_has_ended() {
             Poll::Ready(Err(rejected)) => (rejected.error, rejected.buffers.source),
             other => panic!("{other:?}"),
         });
-        let held = (ChannelError::InFlight, None);
-        let waiting = (ChannelError::Closed, Some(vec![9; 64]));
+        let held = (ChannelError::InFlight.into(), None);
+        let waiting = (ChannelError::Closed.into(), Some(vec![9; 64]));
         assert_eq!(ended, [held.clone(), held, waiting]);
     }
 }

@@ -37,7 +37,15 @@ fn awaited<M: Mover>(mover: M, request: Request<Vec<u8>>) -> Completed<Vec<u8>> 
     loop {
         let _ = driver.as_mut().poll(&mut context);
         if let Poll::Ready(done) = pin!(&mut future).poll(&mut context) {
-            return done.expect("it is taken");
+            let done = done.expect("it succeeds");
+            return Completed {
+                ticket: done.outcome.completion.ticket,
+                user_data: done.user_data,
+                result: Ok(done.output),
+                executor: done.executor,
+                outcome: done.outcome,
+                buffers: done.buffers,
+            };
         }
         std::thread::yield_now();
     }
