@@ -89,7 +89,7 @@ const EXPECTED: &[(&str, usize, u64)] = &[
     (
         "micros -n16 -s64k -o9 -S0,1 -i100 --config 4e1w-d --platform emr-2s",
         1,
-        0x5be8_2bc0_1625_3d04,
+        0x2164_2011_2edf_972c,
     ),
     (
         "micros -i1000 -w0 -x8000000 --config 1e1w-d",
