@@ -175,6 +175,9 @@ pub(crate) unsafe fn read(request: *const Request) -> Result<(Work, bool), Refus
         let message = "dray_request.bytes is the sum of the segments: it must be 0";
         return Err(Refusal::new(libc::EINVAL, message));
     }
+    if request.operation == OperationCode::Descriptor as u32 {
+        return Err(Refusal::new(libc::EINVAL, "a descriptor has no segments"));
+    }
     // One byte stands for the bytes of a side that has segments.
     let placeholder: *mut c_void = std::ptr::dangling_mut::<u8>().cast();
     let source = sources.map_or(request.source, |_| placeholder.cast_const());

@@ -242,11 +242,16 @@ impl Handle {
     /// [withdrawn](Outcome::withdrawn). False: it has ended, or a device may be executing it, and it ends by itself.
     /// Until it has ended, buffers and handle are the driver's in both cases.
     pub fn cancel(&self) -> bool {
-        if self.look() != Look::Pending || !self.change(QUEUED, CANCELLED) {
+        if self.look() != Look::Pending {
+            return false;
+        }
+        // Before the change: after it the operation may end, and the handle may be gone.
+        let shared = self.shared.load(Ordering::Acquire);
+        if !self.change(QUEUED, CANCELLED) {
             return false;
         }
         // SAFETY: by the promise of who has started it a submitter keeps it during this call.
-        let shared = unsafe { &*self.shared.load(Ordering::Acquire) };
+        let shared = unsafe { &*shared };
         shared.was_cancelled();
         true
     }
@@ -278,7 +283,9 @@ impl Handle {
         unsafe { self.after.get().write(after) };
         // SAFETY: as above.
         unsafe { self.words.write(work) };
-        self.state.store(QUEUED, Ordering::Release);
+        // Who has begun to sleep meanwhile is woken by the end.
+        let queued = self.change(STARTING, QUEUED);
+        debug_assert!(queued, "nobody else changes what is being started");
         Ok(())
     }
 
