@@ -201,8 +201,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Says what was found since the last time. Nobody may read it.
+/// Says what was found since the last time. Nobody may read it. One caller at a time: who returns knows that all is said,
+/// and kept, that was found before.
 fn say(books: &Mutex<Books>) {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = lock(&ONE);
     let found = std::mem::take(&mut lock(books).reporter.found);
     for finding in &found {
         let _ = writeln!(io::stderr(), "{finding}");
