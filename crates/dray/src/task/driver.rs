@@ -5,8 +5,8 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::handle::Handle;
@@ -112,7 +112,6 @@ impl<M: Mover> Driver<M> {
     /// nothing is in flight; while something is, it looks again and again, lets other threads run between two
     /// looks, and after a millisecond without a completion sleeps for 100 us each time.
     pub fn run(mut self) {
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let (mut looks, mut since) = (0, None);
         loop {
             if self.step() {
@@ -124,13 +123,16 @@ impl<M: Mover> Driver<M> {
                     _ if since.get_or_insert_with(Instant::now).elapsed() < NAPS_AFTER => {
                         thread::yield_now();
                     }
-                    _ => thread::park_timeout(NAP),
+                    _ => self.shared.sleep(Some(NAP), || !self.has_news()),
                 }
             } else {
-                match self.rest(&waker) {
+                match self.rest() {
                     Rest::Over => return,
                     Rest::Work => {}
-                    Rest::Sleep => thread::park(),
+                    Rest::Sleep => {
+                        let rests = || matches!(self.rest(), Rest::Sleep);
+                        self.shared.sleep(None, rests);
+                    }
                 }
             }
             if self.shared.is_closed() {
@@ -295,10 +297,14 @@ impl<M: Mover> Driver<M> {
             && waits == self.waiting.len()
     }
 
-    /// Whether there is nothing to do until the waker is woken.
-    fn rest(&self, waker: &Waker) -> Rest {
-        self.shared.driver.register(waker);
-        // What came before the waker was there.
+    /// Whether somebody has started, cancelled or closed since the last step.
+    fn has_news(&self) -> bool {
+        let shared = &self.shared;
+        shared.is_closed() || shared.has_started() || shared.has_cancelled()
+    }
+
+    /// Whether there is nothing to do.
+    fn rest(&self) -> Rest {
         let submitters = self.shared.submitters.load(Ordering::Acquire);
         match () {
             () if self.shared.is_closed() => Rest::Over,
@@ -330,7 +336,9 @@ impl<M: Mover> Future for Driver<M> {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        match self.rest(context.waker()) {
+        // What came before the waker was there is found below.
+        self.shared.register(context.waker());
+        match self.rest() {
             Rest::Over => return Poll::Ready(()),
             Rest::Work => context.waker().wake_by_ref(),
             Rest::Sleep => {}
@@ -382,18 +390,5 @@ impl<M: Mover> Drop for Driver<M> {
 impl<M: Mover> fmt::Debug for Driver<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Driver ({} in flight)", self.in_flight())
-    }
-}
-
-/// Wakes a thread.
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.unpark();
     }
 }

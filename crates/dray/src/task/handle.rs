@@ -357,7 +357,7 @@ impl fmt::Debug for Handle {
 }
 
 /// Sleeps until the word is another one or somebody wakes, for so long at most.
-fn sleep(word: &AtomicU32, expected: u32, most: Option<Duration>) {
+pub(super) fn sleep(word: &AtomicU32, expected: u32, most: Option<Duration>) {
     let time = most.map(|most| libc::timespec {
         tv_sec: most.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: most.subsec_nanos().into(),
@@ -369,7 +369,7 @@ fn sleep(word: &AtomicU32, expected: u32, most: Option<Duration>) {
 }
 
 /// Wakes all that sleep. The word may be another's by then: who sleeps there looks again.
-fn wake(word: *const AtomicU32) {
+pub(super) fn wake(word: *const AtomicU32) {
     let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the kernel uses the address alone.
     unsafe { libc::syscall(libc::SYS_futex, word, operation, i32::MAX) };

@@ -1,14 +1,15 @@
 //! What those who start operations and their driver share.
 
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, RwLock};
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::{Mutex, MutexGuard};
+use std::task::Waker;
+use std::time::Duration;
 
 use atomic_waker::AtomicWaker;
 
-use super::handle::{After, Handle, StartError};
+use super::handle::{self, After, Handle, StartError};
 use super::stack::{Fifo, Stack};
 use super::work::Work;
 use crate::{Capabilities, Home, Outcome};
@@ -21,9 +22,16 @@ pub(super) struct Shared {
     ended: Stack<Handle>,
     /// Those of them that were looked at, and not given out.
     seen: Mutex<Fifo<Handle>>,
-    /// An eventfd, readable while there are any.
-    event: RwLock<Option<File>>,
-    pub(super) driver: AtomicWaker,
+    /// An eventfd, readable while there are any; -1: none. A signal handler may interrupt whoever uses it, and start: no lock.
+    event: AtomicI32,
+    /// Calls that use it.
+    event_users: AtomicUsize,
+    /// What wakes a driver that is polled as a future.
+    driver: AtomicWaker,
+    is_future: AtomicBool,
+    /// Counts what a thread that drives is woken for.
+    calls: AtomicU32,
+    sleeps: AtomicBool,
     pub(super) submitters: AtomicUsize,
     closed: AtomicBool,
     cancelled: AtomicBool,
@@ -37,8 +45,12 @@ impl Shared {
             started: Stack::new(),
             ended: Stack::new(),
             seen: Mutex::new(Fifo::new()),
-            event: RwLock::new(None),
+            event: AtomicI32::new(-1),
+            event_users: AtomicUsize::new(0),
             driver: AtomicWaker::new(),
+            is_future: AtomicBool::new(false),
+            calls: AtomicU32::new(0),
+            sleeps: AtomicBool::new(false),
             submitters: AtomicUsize::new(1),
             closed: AtomicBool::new(false),
             cancelled: AtomicBool::new(false),
@@ -72,7 +84,7 @@ impl Shared {
         fence(Ordering::SeqCst);
         match self.is_closed() {
             true => self.withdraw_all(),
-            false => self.driver.wake(),
+            false => self.wake(),
         }
         Ok(())
     }
@@ -88,7 +100,7 @@ impl Shared {
     /// Some of what was started may be cancelled.
     pub(super) fn was_cancelled(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
-        self.driver.wake();
+        self.wake();
     }
 
     pub(super) fn take_cancelled(&self) -> bool {
@@ -107,7 +119,37 @@ impl Shared {
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        self.driver.wake();
+        self.wake();
+    }
+
+    /// Wakes the driver. A signal handler that interrupts this call, and starts, wakes it all the same: nothing is left out for
+    /// another call that is about to.
+    pub(super) fn wake(&self) {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        if self.sleeps.load(Ordering::SeqCst) {
+            handle::wake(&raw const self.calls);
+        }
+        if self.is_future.load(Ordering::SeqCst) {
+            self.driver.wake();
+        }
+    }
+
+    /// The driver is polled as a future, and this wakes it.
+    pub(super) fn register(&self, waker: &Waker) {
+        self.is_future.store(true, Ordering::SeqCst);
+        self.driver.register(waker);
+        // With the one behind a start: either that finds this waker, or who registers it finds what was started.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The thread that drives sleeps until it is woken, for so long at most, if there is still nothing to do.
+    pub(super) fn sleep(&self, most: Option<Duration>, has_nothing_to_do: impl FnOnce() -> bool) {
+        self.sleeps.store(true, Ordering::SeqCst);
+        let calls = self.calls.load(Ordering::SeqCst);
+        if has_nothing_to_do() {
+            handle::sleep(&self.calls, calls, most);
+        }
+        self.sleeps.store(false, Ordering::SeqCst);
     }
 
     /// Ends all that was started and not taken by the driver, which has ended.
@@ -132,27 +174,42 @@ impl Shared {
 
     /// Makes the event readable, if there is one.
     fn tell(&self) {
-        let event = self.event.read().unwrap_or_else(|held| held.into_inner());
-        if let Some(mut event) = event.as_ref() {
-            // It fails if the counter is at its highest: then it is readable.
-            let _ = event.write(&1_u64.to_ne_bytes());
+        self.with_event(|event| {
+            let one = 1_u64;
+            // SAFETY: an open descriptor, and 8 bytes. It fails if the counter is at its highest: then it is readable.
+            unsafe { libc::write(event, (&raw const one).cast(), 8) };
+        });
+    }
+
+    /// The descriptor stays open during the call.
+    fn with_event(&self, does: impl FnOnce(RawFd)) {
+        self.event_users.fetch_add(1, Ordering::SeqCst);
+        let event = self.event.load(Ordering::SeqCst);
+        if event >= 0 {
+            does(event);
         }
+        self.event_users.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// The descriptor that is readable while handles are listed.
     pub(super) fn event(&self) -> io::Result<RawFd> {
-        let mut event = self.event.write().unwrap_or_else(|held| held.into_inner());
-        if event.is_none() {
+        let mut fd = self.event.load(Ordering::SeqCst);
+        if fd < 0 {
             // SAFETY: a system call.
-            let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-            if fd < 0 {
+            let made = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+            if made < 0 {
                 return Err(io::Error::last_os_error());
             }
-            // SAFETY: it was made above, and is nobody else's.
-            *event = Some(unsafe { File::from_raw_fd(fd) });
+            let (one, other) = (Ordering::SeqCst, Ordering::SeqCst);
+            fd = match self.event.compare_exchange(-1, made, one, other) {
+                Ok(_) => made,
+                Err(first) => {
+                    // SAFETY: it was made above, and is nobody else's.
+                    unsafe { libc::close(made) };
+                    first
+                }
+            };
         }
-        let fd = event.as_ref().map_or(-1, |event| event.as_raw_fd());
-        drop(event);
         // Some may have ended before.
         if !self.ended.is_empty() || !self.seen().is_empty() {
             self.tell();
@@ -162,7 +219,14 @@ impl Shared {
 
     /// Takes away the descriptor.
     pub(super) fn close_event(&self) {
-        *self.event.write().unwrap_or_else(|held| held.into_inner()) = None;
+        let event = self.event.swap(-1, Ordering::SeqCst);
+        while self.event_users.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
+        if event >= 0 {
+            // SAFETY: it was made in `event`, and nobody uses it any more.
+            unsafe { libc::close(event) };
+        }
     }
 
     fn seen(&self) -> MutexGuard<'_, Fifo<Handle>> {
@@ -173,15 +237,12 @@ impl Shared {
     /// Takes handles from the list, in the order in which they have ended: how many.
     pub(super) fn take_ended(&self, into: &mut [*mut Handle]) -> usize {
         let mut seen = self.seen();
-        if let Some(mut event) = self
-            .event
-            .read()
-            .unwrap_or_else(|held| held.into_inner())
-            .as_ref()
-        {
-            // It fails if it is not readable. What is listed from now on makes it so again.
-            let _ = event.read(&mut [0; 8]);
-        }
+        self.with_event(|event| {
+            let mut count = 0_u64;
+            // SAFETY: an open descriptor, and room for 8 bytes. It fails if it is not readable. What is listed from now on makes
+            // it so again.
+            unsafe { libc::read(event, (&raw mut count).cast(), 8) };
+        });
         seen.append(self.ended.take_all());
         let mut count = 0;
         while let Some(place) = into.get_mut(count)
@@ -196,6 +257,12 @@ impl Shared {
             self.tell();
         }
         count
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.close_event();
     }
 }
 

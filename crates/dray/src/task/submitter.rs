@@ -106,7 +106,7 @@ impl Drop for Submitter {
     fn drop(&mut self) {
         let is_last = self.shared.submitters.fetch_sub(1, Ordering::AcqRel) == 1;
         if is_last && !self.shared.home.is_inherited() {
-            self.shared.driver.wake();
+            self.shared.wake();
         }
     }
 }
