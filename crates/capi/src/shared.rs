@@ -1,6 +1,7 @@
 //! Movers that threads share, and operations with handles.
 
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -20,8 +21,10 @@ use crate::types::{Completion, CoreReason, Flag, Tags};
 #[derive(Debug)]
 pub(crate) struct Shared {
     submitter: Submitter,
-    /// Polls the mover; `None`: closed.
+    /// Polls the mover; `None`: somebody closes it, or has.
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The thread has ended.
+    closed: AtomicBool,
     /// Why the core executes all that a mover of one queue is given.
     core_reason: CoreReason,
     /// Its queue does not block on page faults, and a device executes.
@@ -46,11 +49,8 @@ pub struct Op {
 /// What lies in an `Op`.
 #[repr(C)]
 struct Inside {
+    /// Its tag is why the core executes all, by number, and the opcode of its operation.
     handle: Handle,
-    /// Why the core executes all, by number.
-    core_reason: std::cell::Cell<u8>,
-    /// Opcode of its operation.
-    opcode: std::cell::Cell<u8>,
 }
 
 const _: () = assert!(size_of::<Inside>() <= size_of::<Op>());
@@ -72,24 +72,27 @@ impl Shared {
         Ok(Shared {
             submitter,
             thread: Mutex::new(Some(thread)),
+            closed: AtomicBool::new(false),
             core_reason,
             refuses_block_on_fault,
         })
     }
 
     pub(crate) fn close(&self) -> Result<c_int, Refusal> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        let thread = thread.take().ok_or_else(closed)?;
+        let thread = {
+            let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+            thread.take().ok_or_else(closed)?
+        };
         self.submitter.close();
         // One that has panicked has ended its operations, too.
         let _ = thread.join();
+        self.closed.store(true, Ordering::Release);
         self.submitter.close_event();
         Ok(0)
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        thread.is_none()
+        self.closed.load(Ordering::Acquire)
     }
 }
 
@@ -192,11 +195,9 @@ pub unsafe extern "C" fn dray_start(
             let message = "the work queue does not block on page faults (block_on_fault in sysfs)";
             return Err(Refusal::new(libc::ENOTSUP, message));
         }
-        if !inside.handle.is_free() {
-            return Err(refused(StartError::Busy));
-        }
-        inside.core_reason.set(shared.core_reason as u8);
-        inside.opcode.set(operation.descriptor().opcode_byte());
+        let opcode = operation.descriptor().opcode_byte();
+        let tag = u16::from_le_bytes([shared.core_reason as u8, opcode]);
+        let work = work.with_tag(tag);
         // SAFETY: the caller's promise is the same; a mover's submitter is never dropped.
         let started = unsafe {
             shared
@@ -228,9 +229,10 @@ unsafe fn seen(inside: &Inside, look: Look, into: *mut Outcome) -> Result<c_int,
         Look::Pending => Ok(0),
         Look::Ended(outcome) => {
             if !into.is_null() {
-                let reason = CoreReason::of(inside.core_reason.get());
+                let [reason, opcode] = inside.handle.tag().to_le_bytes();
+                let reason = CoreReason::of(reason);
                 let mut outcome = Outcome::of(&outcome, reason);
-                clear(&mut outcome.completion, inside.opcode.get());
+                clear(&mut outcome.completion, opcode);
                 // SAFETY: a place of the caller's.
                 unsafe { into.write_unaligned(outcome) };
             }

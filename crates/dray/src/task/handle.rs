@@ -94,6 +94,8 @@ pub struct Handle {
     state: AtomicU32,
     /// It goes to the list when it has ended.
     listed: UnsafeCell<bool>,
+    /// Of its work.
+    tag: UnsafeCell<u16>,
     next: AtomicPtr<Handle>,
     shared: AtomicPtr<Shared>,
     after: UnsafeCell<Option<After>>,
@@ -173,6 +175,7 @@ impl Handle {
         Handle {
             state: AtomicU32::new(IDLE),
             listed: UnsafeCell::new(false),
+            tag: UnsafeCell::new(0),
             next: AtomicPtr::new(std::ptr::null_mut()),
             shared: AtomicPtr::new(std::ptr::null_mut()),
             after: UnsafeCell::new(None),
@@ -190,6 +193,12 @@ impl Handle {
             _ if self.is_inherited() => Look::Inherited,
             _ => Look::Pending,
         }
+    }
+
+    /// The number that its work had, once a [look](Handle::look) has said that it has ended.
+    pub fn tag(&self) -> u16 {
+        // SAFETY: written before the state, and not again before the next start.
+        unsafe { self.tag.get().read() }
     }
 
     /// Whether it is its owner's: nothing was started with it, or it has ended and is not in the list.
@@ -281,6 +290,8 @@ impl Handle {
         unsafe { self.listed.get().write(listed) };
         // SAFETY: as above.
         unsafe { self.after.get().write(after) };
+        // SAFETY: as above.
+        unsafe { self.tag.get().write(work.tag()) };
         // SAFETY: as above.
         unsafe { self.words.write(work) };
         // Who has begun to sleep meanwhile is woken by the end.

@@ -46,6 +46,7 @@ pub struct Work {
     operation: Operation,
     sources: Side,
     destinations: Side,
+    tag: u16,
 }
 
 /// Why an operation is not done on segments.
@@ -91,6 +92,7 @@ impl From<Operation> for Work {
             operation,
             sources: none,
             destinations: none,
+            tag: 0,
         }
     }
 }
@@ -150,7 +152,19 @@ impl Work {
             operation: Operation::of_valid(descriptor, operation.user_data()),
             sources: side(sources, reads),
             destinations: side(destinations, writes),
+            tag: 0,
         })
+    }
+
+    /// The same, with a number of the caller's: [`Handle::tag`](super::Handle::tag) gives it.
+    #[must_use]
+    pub fn with_tag(mut self, tag: u16) -> Work {
+        self.tag = tag;
+        self
+    }
+
+    pub(super) fn tag(&self) -> u16 {
+        self.tag
     }
 
     /// The operation, as long as all segments together.

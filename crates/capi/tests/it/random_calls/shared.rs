@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use dray_c::{
@@ -101,7 +102,7 @@ fn start(mover: *mut Mover, random: &mut Random, areas: &Areas, one: &mut One) -
     unsafe { dray_start(mover, &raw mut one.op, &raw const request) }
 }
 
-fn calls(mover: *mut Mover, seed: u64, closes: bool, started: &AtomicU32) {
+fn calls(mover: *mut Mover, seed: u64, closes: bool, started: &AtomicU32, open: &Barrier) {
     let mut random = Random(seed);
     let areas = Areas::new(6);
     let empty = Vector {
@@ -115,6 +116,10 @@ fn calls(mover: *mut Mover, seed: u64, closes: bool, started: &AtomicU32) {
     // They stay for ever: another thread may still be given one.
     let all: &mut [One] = Vec::leak((0..HANDLES).map(|_| new()).collect());
     for n in 0..200 {
+        // All threads have made most of their calls, and make the rest beside the close.
+        if n == 150 {
+            open.wait();
+        }
         if closes && n == 150 {
             // SAFETY: open.
             is_documented("close", unsafe { dray_close(mover) }, &[]);
@@ -173,13 +178,13 @@ fn random_calls_of_threads_return_documented_codes() {
         let mover = open(&mut Random(seed));
         // SAFETY: opened.
         assert_eq!(unsafe { dray_share(mover) }, 0);
-        let mover = AtomicPtr::new(mover);
+        let (mover, open) = (AtomicPtr::new(mover), Barrier::new(3));
         std::thread::scope(|scope| {
             for thread in 0..3 {
-                let (mover, started) = (&mover, &started);
+                let (mover, started, open) = (&mover, &started, &open);
                 scope.spawn(move || {
                     let mover = mover.load(Ordering::Relaxed);
-                    calls(mover, seed << 8 | thread, thread == 0, started);
+                    calls(mover, seed << 8 | thread, thread == 0, started, open);
                 });
             }
         });
