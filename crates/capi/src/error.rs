@@ -116,6 +116,11 @@ pub extern "C" fn dray_status_name(status: u8) -> *const c_char {
     TEXTS[usize::from(status)].as_ptr()
 }
 
+fn reason_name(texts: &[&'static CStr], reason: u32) -> *const c_char {
+    let text = texts.get(reason as usize);
+    text.copied().unwrap_or(c"unknown reason").as_ptr()
+}
+
 /// Why the core executed an operation or a part of it, of a dray_core_reason. The text lives for ever, and may be read by
 /// all threads.
 #[unsafe(no_mangle)]
@@ -131,8 +136,7 @@ pub extern "C" fn dray_core_reason_name(reason: u32) -> *const c_char {
         c"a device met a page that was not present",
         c"the queues were disabled or reset, or are gone with their device",
     ];
-    let text = TEXTS.get(reason as usize);
-    text.copied().unwrap_or(c"unknown reason").as_ptr()
+    reason_name(&TEXTS, reason)
 }
 
 /// Why a queue executes nothing more, of a dray_queue_lost_reason. The text lives for ever, and may be read by all threads.
@@ -145,8 +149,7 @@ pub extern "C" fn dray_queue_lost_name(reason: u32) -> *const c_char {
         c"the kernel refuses descriptors",
         c"another reason",
     ];
-    let text = TEXTS.get(reason as usize);
-    text.copied().unwrap_or(c"unknown reason").as_ptr()
+    reason_name(&TEXTS, reason)
 }
 
 /// What a code means, in any function that returns it; [`dray_last_error`] says what has happened. The text
