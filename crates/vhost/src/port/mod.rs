@@ -13,12 +13,47 @@ pub use xdp::Xdp;
 
 use crate::backend::Event;
 use crate::copy::Channel;
-use crate::net::{Packet, Pool};
+use crate::net::{Adapter, Packet, Pool};
 use crate::notify;
-use crate::queue::Queue;
+use crate::queue::{DropCause, Queue, QueueStats};
 
 /// Packets that are given to an interface of the kernel at a time.
 const AT_ONCE: usize = 4;
+
+/// Packets on their way to an interface of the kernel.
+#[derive(Debug, Default)]
+struct Outlet {
+    adapter: Adapter,
+    adapted: Vec<Packet>,
+}
+
+impl Outlet {
+    /// Sends packets from the front of a list, adapted to what the interface takes, as [`Port::send`] does.
+    fn send(
+        &mut self,
+        (packets, taken): (&mut Vec<Packet>, u64),
+        pool: &mut Pool,
+        turn: Duration,
+        stats: &mut QueueStats,
+        mut send: impl FnMut(&Packet) -> Result<(), DropCause>,
+    ) {
+        let start = Instant::now();
+        while !packets.is_empty() {
+            let bad = (self.adapter).some(packets, (taken, AT_ONCE), pool, &mut self.adapted);
+            stats.count_drops(DropCause::Header, bad);
+            for packet in self.adapted.drain(..) {
+                match send(&packet) {
+                    Ok(()) => stats.count_packet(packet.len()),
+                    Err(cause) => stats.count_drops(cause, 1),
+                }
+                pool.put(packet);
+            }
+            if start.elapsed() >= turn {
+                return;
+            }
+        }
+    }
+}
 
 /// One port of a switch.
 #[derive(Debug)]

@@ -2,13 +2,13 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::AT_ONCE;
+use super::Outlet;
 use crate::VhostError;
-use crate::net::{Adapter, HEADER_BYTES, Header, Packet, Pool};
+use crate::net::{HEADER_BYTES, Header, Packet, Pool};
 use crate::protocol::features as f;
 use crate::queue::{DropCause, Queue};
 
@@ -26,8 +26,7 @@ pub struct Tap {
     long: Vec<u8>,
     /// What it counts: to the interface, from it.
     queues: [Queue; 2],
-    adapter: Adapter,
-    adapted: Vec<Packet>,
+    outlet: Outlet,
 }
 
 impl Tap {
@@ -67,8 +66,7 @@ impl Tap {
             device,
             long: vec![0; MAX_BYTES],
             queues: [Queue::new(0), Queue::new(1)],
-            adapter: Adapter::default(),
-            adapted: Vec::new(),
+            outlet: Outlet::default(),
         })
     }
 
@@ -117,25 +115,17 @@ impl Tap {
 
     pub(super) fn send(&mut self, pool: &mut Pool, packets: &mut Vec<Packet>, turn: Duration) {
         let taken = f::GUEST_CSUM | f::GUEST_TSO4 | f::GUEST_TSO6 | f::GUEST_ECN;
-        let start = Instant::now();
-        while !packets.is_empty() {
-            let bad = (self.adapter).some(packets, (taken, AT_ONCE), pool, &mut self.adapted);
-            let stats = self.queues[0].stats_mut();
-            stats.count_drops(DropCause::Header, bad);
-            for packet in self.adapted.drain(..) {
-                let header = packet.header.to_bytes();
-                let parts = [IoSlice::new(&header), IoSlice::new(packet.bytes())];
-                match rustix::io::writev(&self.device, &parts) {
-                    Ok(_) => stats.count_packet(packet.len()),
-                    Err(rustix::io::Errno::AGAIN) => stats.count_drops(DropCause::NoBuffer, 1),
-                    Err(_) => stats.count_drops(DropCause::Disabled, 1),
-                }
-                pool.put(packet);
+        let (device, stats) = (&self.device, self.queues[0].stats_mut());
+        let outlet = &mut self.outlet;
+        outlet.send((packets, taken), pool, turn, stats, |packet| {
+            let header = packet.header.to_bytes();
+            let parts = [IoSlice::new(&header), IoSlice::new(packet.bytes())];
+            match rustix::io::writev(device, &parts) {
+                Ok(_) => Ok(()),
+                Err(rustix::io::Errno::AGAIN) => Err(DropCause::NoBuffer),
+                Err(_) => Err(DropCause::Disabled),
             }
-            if start.elapsed() >= turn {
-                return;
-            }
-        }
+        });
     }
 }
 

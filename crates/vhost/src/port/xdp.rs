@@ -9,12 +9,12 @@ mod ring;
 mod socket;
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::AT_ONCE;
+use super::Outlet;
 use crate::VhostError;
-use crate::net::{Adapter, Packet, Pool};
-use crate::queue::{DropCause, Queue};
+use crate::net::{Packet, Pool};
+use crate::queue::Queue;
 use program::Program;
 use socket::Socket;
 
@@ -26,8 +26,7 @@ pub struct Xdp {
     socket: Socket,
     /// What it counts: to the interface, from it.
     queues: [Queue; 2],
-    adapter: Adapter,
-    adapted: Vec<Packet>,
+    outlet: Outlet,
 }
 
 impl Xdp {
@@ -49,8 +48,7 @@ impl Xdp {
             _program: program,
             socket,
             queues: [Queue::new(0), Queue::new(1)],
-            adapter: Adapter::default(),
-            adapted: Vec::new(),
+            outlet: Outlet::default(),
         })
     }
 
@@ -75,23 +73,12 @@ impl Xdp {
     }
 
     pub(super) fn send(&mut self, pool: &mut Pool, packets: &mut Vec<Packet>, turn: Duration) {
-        let stats = self.queues[0].stats_mut();
-        let start = Instant::now();
-        while !packets.is_empty() {
-            // The interface takes neither partial checksums nor long segments.
-            let bad = (self.adapter).some(packets, (0, AT_ONCE), pool, &mut self.adapted);
-            stats.count_drops(DropCause::Header, bad);
-            for packet in self.adapted.drain(..) {
-                match self.socket.send(packet.bytes()) {
-                    Ok(()) => stats.count_packet(packet.len()),
-                    Err(cause) => stats.count_drops(cause, 1),
-                }
-                pool.put(packet);
-            }
-            if start.elapsed() >= turn {
-                break;
-            }
-        }
+        let (socket, stats) = (&mut self.socket, self.queues[0].stats_mut());
+        // The interface takes neither partial checksums nor long segments.
+        let outlet = &mut self.outlet;
+        outlet.send((packets, 0), pool, turn, stats, |packet| {
+            socket.send(packet.bytes())
+        });
         self.socket.flush();
     }
 }
