@@ -440,9 +440,9 @@ fn table(args: &Args, topology: &Topology, jobs: &[NamedJob], rows: &[Row]) -> S
     }
     print::right(&mut table, 3);
     format!(
-        "{}: {} jobs of {}\n{table}\n",
+        "{}: {} of {}\n{table}\n",
         topology.name,
-        jobs.len(),
+        dray_output::counted(jobs.len(), "job"),
         args.jobs.display()
     )
 }
