@@ -165,8 +165,7 @@ impl Endpoint {
             };
             let files = connection.take_files();
             if !files.is_empty() {
-                self.backend.memory().drop_later(files);
-                continue;
+                self.backend.memory().close_later(files);
             }
             let received = connection.flush().and_then(|()| connection.receive());
             let handled = match received {
@@ -212,7 +211,7 @@ impl Endpoint {
         events.push(event);
         // Messages that have not been read may hold files.
         if let Some(connection) = self.connection.take() {
-            self.backend.memory().drop_later(connection);
+            self.backend.memory().close_later(connection);
         }
         self.retry = now + RETRY;
         self.leaving = !matches!(self.backend.disconnect(channels, now), Ok(Handled::Done(_)));
@@ -265,7 +264,7 @@ impl Endpoint {
                 match listener.accept() {
                     Ok((surplus, _)) => {
                         // What it has sent may hold files.
-                        self.backend.memory().drop_later(surplus);
+                        self.backend.memory().close_later(surplus);
                         self.backend.stats_mut().surplus_connections += 1;
                     }
                     Err(_) => return,

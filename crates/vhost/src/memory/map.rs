@@ -73,7 +73,12 @@ pub struct MemoryMap {
     limit: u64,
     /// Regions of this map and of those that it was made from which nobody uses, and which are still mapped.
     waiting: Waiting,
+    /// Files and connections of the front end that are still to be closed.
+    closing: Waiting,
 }
+
+/// Files and connections that wait to be closed, from which on the front end waits.
+const MOST_CLOSING: usize = 64;
 
 impl MemoryMap {
     /// No region; those to come may take so many bytes of address space.
@@ -82,6 +87,7 @@ impl MemoryMap {
             regions: Vec::new(),
             limit,
             waiting: Waiting::default(),
+            closing: Waiting::default(),
         }
     }
 
@@ -104,6 +110,7 @@ impl MemoryMap {
             regions,
             limit: self.limit,
             waiting: self.waiting.clone(),
+            closing: self.closing.clone(),
         }
     }
 
@@ -115,16 +122,16 @@ impl MemoryMap {
         &self.waiting
     }
 
-    /// Whether regions that it has replaced are still to be unmapped, or files to be closed. Who then adds further ones takes more
+    /// Whether regions that it has replaced are still to be unmapped, or many files to be closed. Who then adds further ones takes more
     /// address space than the limit.
     pub fn is_unmapping(&self) -> bool {
-        self.waiting.any()
+        self.waiting.any() || self.closing.count() >= MOST_CLOSING
     }
 
-    /// Drops something of the front end's, such as a file that nobody else may have open any more, on the thread that
-    /// unmaps. [`MemoryMap::is_unmapping`] until then.
-    pub(crate) fn drop_later(&self, gone: impl Send + 'static) {
-        unmap::later(Box::new(gone), &self.waiting);
+    /// Closes something of the front end's, such as a file that nobody else may have open any more, on the thread that
+    /// unmaps.
+    pub(crate) fn close_later(&self, gone: impl Send + 'static) {
+        unmap::later(Box::new(gone), &self.closing);
     }
 
     /// Counts as one more region to be unmapped until it is dropped.

@@ -14,7 +14,12 @@ pub(super) struct Waiting(Arc<AtomicUsize>);
 impl Waiting {
     /// Whether there is any.
     pub(super) fn any(&self) -> bool {
-        self.0.load(Ordering::Acquire) > 0
+        self.count() > 0
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.load(Ordering::Acquire)
     }
 
     /// Counts one more until it is dropped.

@@ -72,6 +72,11 @@ fn no_packet_is_lost_when_work_queues_change() {
             },
         );
         echo.until_said(&mut testpmd, "Checking link statuses");
+        // What a front end sends on a queue that it has not enabled is discarded, and testpmd waits for no answer.
+        echo.until("queues are enabled", |echo| {
+            let mut queues = echo.endpoint.backend.queues().iter();
+            queues.all(dray_vhost::Queue::is_live)
+        });
         testpmd.say("set fwd io retry");
         testpmd.say("set burst tx delay 10 retry 100000000");
         testpmd.say("start");
