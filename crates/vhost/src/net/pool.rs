@@ -21,7 +21,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// With `count` packets of usual size and [`FIRST_LARGE`] of the longest to begin with.
+    /// With `count` packets of usual size and two of the longest to begin with.
     pub fn new(count: usize) -> Pool {
         let touched = || {
             let mut packet = Packet::with_capacity(MAX_PACKET_BYTES);

@@ -20,7 +20,7 @@ impl Queue {
     /// driver is large enough. 0 while packets of the asynchronous calls are in flight.
     ///
     /// What a sender left to the device must be something that this queue's driver takes: see
-    /// [`adapt`](crate::net::adapt).
+    /// [`Adapter`](crate::net::Adapter).
     pub fn enqueue(&mut self, packets: &[Packet]) -> usize {
         if packets.is_empty() || !self.slots.is_empty() || !self.may_fetch() {
             return 0;
