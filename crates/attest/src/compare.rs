@@ -1,7 +1,5 @@
 //! Two documents side by side, or one beside the virtual device and the model.
 
-use std::sync::Arc;
-
 use dray_device::{Capabilities, DeviceConfig, WorkQueueConfig, WorkQueueMode};
 use dray_spec::OpCap;
 use serde::Serialize;
@@ -12,7 +10,6 @@ use crate::machine::Queue;
 use crate::points::Points;
 use crate::report::{Attest, Plan, Step, attest_virtual};
 use crate::rows::Row;
-use crate::target::AsItIs;
 
 /// Times that differ by less than this share are the same, where repetitions spread less.
 const SAME_SHARE: f64 = 0.05;
@@ -109,7 +106,7 @@ impl AttestComparison {
         told: &dyn Fn(Step) -> bool,
     ) -> Result<AttestComparison, AttestError> {
         let config = a.queue.config().ok_or(AttestError::Described)?;
-        let mut b = attest_virtual(config, Arc::new(AsItIs), Plan::default(), told)?;
+        let mut b = attest_virtual(config, None, Plan::default(), told)?;
         b.points = a.points.clone().map(modelled);
         b.queue = a.queue.clone();
         b.machine = a.machine.clone();

@@ -14,10 +14,11 @@ mod target;
 mod wait;
 
 pub use compare::{AttestComparison, Difference, PointDifference};
+pub use dray_realtime::Deviation;
 pub use error::AttestError;
 pub use litmus::Litmus;
 pub use machine::{Machine, Queue};
 pub use points::{CalibratedParameter, Calibration, PointResult, Points};
 pub use report::{Attest, MAX_BYTES, Plan, Source, Step, attest_hardware, attest_virtual};
 pub use rows::{LeftOut, Row};
-pub use target::{AsItIs, Deviation, Target};
+pub use target::Target;

@@ -260,7 +260,7 @@ fn once(
     for descriptor in &program.submitted {
         // SAFETY: all that it and its list name is in the scene, which is looked at by atomic bytes until the queue
         // has been emptied.
-        unsafe { target.submit(descriptor, &program.list) }?;
+        unsafe { target.submit(descriptor) }?;
     }
     let mut came = true;
     match program.watched {

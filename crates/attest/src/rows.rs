@@ -121,10 +121,9 @@ impl QueueDoor<'_> {
         let mut memory = case.memory();
         self.ground.load(&memory);
         self.target.take_errors();
-        let listed = listed(case);
         // SAFETY: the ground stays mapped, and is not touched until the queue has been emptied. What the case names
         // beside it is not mapped, or not at an address that this process uses.
-        unsafe { self.target.submit(&case.submission(), &listed) }?;
+        unsafe { self.target.submit(&case.submission()) }?;
         if matches!(case.reported, Reported::Record(_) | Reported::Status(_)) {
             wait::record(self.ground.area(), RECORD);
         }

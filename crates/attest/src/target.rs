@@ -4,53 +4,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use dray::hw::{QueueInfo, RawPortal, SubmitPath};
-use dray_device::{
-    Access, AddressSpace, DeviceConfig, Memory, Portal, Submission, WorkQueueConfig, WorkQueueMode,
-};
+use dray_device::{DeviceConfig, Portal, Submission, WorkQueueConfig, WorkQueueMode};
 use dray_realtime::{
-    Engines, Event, MappedPortal, Options, ProcessMemory, RealtimeDevice, SharedMemory, Translation,
+    Deviation, Engines, Event, MappedPortal, Options, ProcessMemory, RealtimeDevice,
 };
-use dray_spec::{CompletionRecord, Descriptor, OpCap, Opcode, Status};
+use dray_spec::{Descriptor, OpCap, Opcode, Status};
 
 use crate::AttestError;
 use crate::ground::Space;
 
 /// How long a full queue is tried again, and a completion is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
-
-/// What a device does otherwise than the specification says; for tests of what finds it. The defaults do nothing.
-#[allow(unused_variables, reason = "names of arguments are documentation")]
-pub trait Deviation: Send + Sync + 'static {
-    /// Changes a descriptor before the device sees it, if it came through the portal.
-    fn descriptor(&self, descriptor: &mut Descriptor) {}
-
-    /// Changes the member of a batch before the device sees it; `None`: it changes none.
-    fn member(&self) -> Option<fn(&mut Descriptor)> {
-        None
-    }
-
-    /// Changes a record before it is written. `of`: the descriptor it belongs to, as it was submitted.
-    fn record(&self, of: &Descriptor, record: &mut CompletionRecord) {}
-
-    /// Changes what is written to memory.
-    fn write(&self, bytes: &mut [u8]) {}
-
-    /// Data become visible after the record.
-    fn record_first(&self) -> bool {
-        false
-    }
-
-    /// The status byte becomes visible before the rest of the record.
-    fn status_first(&self) -> bool {
-        false
-    }
-}
-
-/// A device as it is.
-#[derive(Debug, Clone, Copy)]
-pub struct AsItIs;
-
-impl Deviation for AsItIs {}
 
 /// What takes descriptors.
 #[derive(Debug)]
@@ -73,14 +37,6 @@ struct Virtual {
     _device: RealtimeDevice,
     portal: MappedPortal,
     errors: Arc<Mutex<Vec<(Status, u64)>>>,
-    submitted: Arc<Mutex<Submitted>>,
-    deviation: Arc<dyn Deviation>,
-}
-
-impl std::fmt::Debug for dyn Deviation {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Deviation")
-    }
 }
 
 impl Target {
@@ -113,18 +69,11 @@ impl Target {
     pub(crate) fn virtual_device(
         config: DeviceConfig,
         space: Space,
-        deviation: Arc<dyn Deviation>,
+        deviation: Option<Deviation>,
     ) -> Result<Target, AttestError> {
-        let submitted: Arc<Mutex<Submitted>> = Arc::default();
         // SAFETY: the space has what is mapped, with its protections; cases and litmus cases do not touch what a
         // descriptor names until its record has been seen or the queue was drained.
         let memory = unsafe { ProcessMemory::new(space) };
-        let memory = Altered {
-            memory,
-            deviation: deviation.clone(),
-            submitted: submitted.clone(),
-            held: Arc::default(),
-        };
         let errors: Arc<Mutex<Vec<(Status, u64)>>> = Arc::default();
         let reported = errors.clone();
         let listener = move |event| {
@@ -137,6 +86,7 @@ impl Target {
         };
         let options = Options {
             engines: Engines::Threads,
+            deviation,
             ..Options::default()
         };
         let device = RealtimeDevice::start(config.clone(), memory, options, listener)?;
@@ -155,8 +105,6 @@ impl Target {
                 _device: device,
                 portal,
                 errors,
-                submitted,
-                deviation,
             })),
         })
     }
@@ -214,15 +162,11 @@ impl Target {
         }
     }
 
-    /// Submits a descriptor; `list` are the members of a batch.
+    /// Submits a descriptor.
     ///
     /// # Safety
-    /// What it and its list name must stay valid until it has ended.
-    pub(crate) unsafe fn submit(
-        &mut self,
-        descriptor: &Descriptor,
-        list: &[Descriptor],
-    ) -> Result<(), AttestError> {
+    /// What it and the list of a batch name must stay valid until it has ended.
+    pub(crate) unsafe fn submit(&mut self, descriptor: &Descriptor) -> Result<(), AttestError> {
         let until = Instant::now() + PATIENCE;
         loop {
             let answer = match &mut self.door {
@@ -231,7 +175,7 @@ impl Target {
                     // SAFETY: the caller's promise is the same.
                     unsafe { portal.submit(&descriptor) }?
                 }
-                Door::Virtual(device) => device.submit(descriptor, list),
+                Door::Virtual(device) => device.portal.submit(descriptor),
             };
             match answer {
                 Submission::Accepted => return Ok(()),
@@ -278,115 +222,6 @@ fn alone(mut config: DeviceConfig) -> DeviceConfig {
         config.capabilities.op_cap = operations.0;
     }
     config
-}
-
-impl Virtual {
-    fn submit(&self, descriptor: &Descriptor, list: &[Descriptor]) -> Submission {
-        let mut altered = *descriptor;
-        self.deviation.descriptor(&mut altered);
-        locked(&self.submitted).add(descriptor, list);
-        self.portal.submit(&altered)
-    }
-}
-
-/// Descriptors by the address of their record, as they were submitted.
-#[derive(Debug, Default)]
-struct Submitted {
-    recent: Vec<Descriptor>,
-}
-
-/// Descriptors that are remembered.
-const RECENT: usize = 512;
-
-impl Submitted {
-    fn add(&mut self, descriptor: &Descriptor, list: &[Descriptor]) {
-        self.recent.push(*descriptor);
-        self.recent.extend_from_slice(list);
-        let surplus = self.recent.len().saturating_sub(RECENT);
-        self.recent.drain(..surplus);
-    }
-
-    fn with_record(&self, address: u64) -> Option<Descriptor> {
-        let mut recent = self.recent.iter().rev();
-        recent.find(|d| d.completion_addr == address).copied()
-    }
-}
-
-/// A write that is kept back: its address, and its bytes.
-type HeldWrite = (u64, Vec<u8>);
-
-/// Memory of this process as a device with a deviation uses it.
-#[derive(Debug, Clone)]
-struct Altered<S> {
-    memory: ProcessMemory<S>,
-    deviation: Arc<dyn Deviation>,
-    submitted: Arc<Mutex<Submitted>>,
-    held: Arc<Mutex<Vec<HeldWrite>>>,
-}
-
-impl<S: Translation> Memory for Altered<S> {
-    fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
-        self.memory.accessible(addr, len, access)
-    }
-
-    fn read(&self, addr: u64, into: &mut [u8]) {
-        self.memory.read(addr, into);
-        let Some(change) = self.deviation.member() else {
-            return;
-        };
-        if !into.len().is_multiple_of(64) || !addr.is_multiple_of(64) {
-            return;
-        }
-        for member in into.chunks_exact_mut(64) {
-            let submitted = locked(&self.submitted);
-            let Ok(mut descriptor) = zerocopy::FromBytes::read_from_bytes(&*member) else {
-                continue;
-            };
-            // What is read of a list was told of when its batch was submitted.
-            if submitted.recent.contains(&descriptor) {
-                change(&mut descriptor);
-                member.copy_from_slice(zerocopy::IntoBytes::as_bytes(&descriptor));
-            }
-        }
-    }
-
-    fn write(&mut self, addr: u64, from: &[u8]) {
-        let mut bytes = from.to_vec();
-        self.deviation.write(&mut bytes);
-        match self.deviation.record_first() {
-            true => locked(&self.held).push((addr, bytes)),
-            false => self.memory.write(addr, &bytes),
-        }
-    }
-
-    fn alternate(&mut self, space: AddressSpace) -> Option<&mut dyn Memory> {
-        self.memory.alternate(space)
-    }
-}
-
-impl<S: Translation + Clone> SharedMemory for Altered<S> {
-    fn publish(&mut self, address: u64, record: &CompletionRecord) -> bool {
-        let mut record = *record;
-        if let Some(descriptor) = locked(&self.submitted).with_record(address) {
-            self.deviation.record(&descriptor, &mut record);
-        }
-        let mut published = true;
-        if record.status != 0 {
-            if self.deviation.status_first() {
-                self.memory.write(address, &[record.status]);
-                std::thread::sleep(Duration::from_micros(200));
-            }
-            published = self.memory.publish(address, &record);
-        }
-        let held = std::mem::take(&mut *locked(&self.held));
-        if !held.is_empty() {
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        for (address, bytes) in held {
-            self.memory.write(address, &bytes);
-        }
-        published
-    }
 }
 
 fn locked<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -75,7 +75,7 @@ impl Board {
             .with_completion(record_at)
             .with_flags(Flags::REQUEST_COMPLETION_RECORD);
         // SAFETY: it names its record alone, in this area.
-        unsafe { target.submit(&descriptor, &[]) }?;
+        unsafe { target.submit(&descriptor) }?;
         match record(&self.area, record_at) {
             true => Ok(()),
             false => Err(AttestError::Dead {

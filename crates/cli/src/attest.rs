@@ -3,12 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use dray::hw::{self, HwError, QueueInfo};
 use dray_attest::{
-    AsItIs, Attest, AttestError, MAX_BYTES, Plan, Source, Step, attest_hardware, attest_virtual,
+    Attest, AttestError, MAX_BYTES, Plan, Source, Step, attest_hardware, attest_virtual,
 };
 use dray_device::{Capabilities, DeviceConfig, WorkQueueConfig, WorkQueueMode};
 use dray_output::{Output, counted};
@@ -45,8 +44,8 @@ pub(crate) struct Args {
     /// Say what would be done, and how long it may take.
     #[arg(long)]
     dry_run: bool,
-    /// Minutes after which no further step begins; 1 to 60.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60))]
+    /// Minutes after which no further point is measured; 0 to 60. With 0 rules and order alone are tried.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=60))]
     minutes: u64,
 }
 
@@ -74,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let attest = match &queue {
         Some(queue) => attest_hardware(queue, plan, &told),
-        None => attest_virtual(virtual_config(), Arc::new(AsItIs), plan, &told),
+        None => attest_virtual(virtual_config(), None, plan, &told),
     };
     let attest = match attest {
         Err(AttestError::Interrupted) => {
@@ -142,6 +141,7 @@ fn plan_text(args: &Args, queue: Option<&QueueInfo>) -> String {
         )
     });
     let points = match queue {
+        Some(_) if args.minutes == 0 => "3. no points\n".to_owned(),
         Some(_) => format!(
             "3. up to {} points of figures 2, 3, 4, 6a and 7, as the queue is configured, and parameters of a platform \
              fitted to them: up to {} minutes\n",
@@ -150,15 +150,18 @@ fn plan_text(args: &Args, queue: Option<&QueueInfo>) -> String {
         ),
         None => "3. no points: the times of a virtual device are the emulation's\n".to_owned(),
     };
+    let limit = match args.minutes {
+        0 => "Seconds".to_owned(),
+        minutes => format!("At most {minutes} minutes"),
+    };
     format!(
         "On {on}:\n\
          1. {rules} rules of the specification with {cases} cases, each where the queue is configured for it: seconds\n\
          2. {} cases of order, {} times each: seconds\n\
          {points}\
-         At most {} minutes; no attribute is written, no queue is configured. The result: {}\n",
+         {limit}; no attribute is written, no queue is configured. The result: {}\n",
         Plan::litmus(),
         plan.litmus_times,
-        args.minutes,
         args.out.display()
     )
 }

@@ -16,8 +16,8 @@ use client::Client;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
 use dray_run::{
-    Chaos, Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError, Session,
-    Supervise, Suppressions,
+    Chaos, Deviation, Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError,
+    Session, Supervise, Suppressions,
 };
 
 use crate::complain::Usage;
@@ -145,6 +145,13 @@ struct SessionArgs {
     /// timeout(1). The exit code is 1 if there is such a seed.
     #[arg(long, value_name = "SEEDS")]
     chaos: Option<Seeds>,
+    /// Have the devices do one thing otherwise than the specification says, for tests of tests: does yours fail?
+    ///
+    /// NAME is one of overlap-status, opcode-status, reserved-bytes, compare-result, compare-status, fault-bytes, fault-address,
+    /// fault-access, no-fence, record-first, status-first, crc-seed, crc-inverted, batch-count, batch-status, delta-size,
+    /// delta-overflow, no-drain, dualcast-alignment, last-byte; docs/commands/attest.md says of each what is wrong.
+    #[arg(long, value_name = "NAME", conflicts_with = "chaos")]
+    deviation: Option<Deviation>,
     /// Write each descriptor to a file: FILE.json for Perfetto, FILE.csv.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -261,6 +268,7 @@ fn session(
             sanitize: machine.sanitize.map(|_| wanted(machine)).transpose()?,
         },
         chaos,
+        deviation: machine.deviation,
         injected_panic: machine.inject_panic,
     })
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use dray_idxd::Profile;
-use dray_vfio::{Chaos, Injection, Options, Report, Server};
+use dray_vfio::{Chaos, Deviation, Injection, Options, Report, Server};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::print;
@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// Have an adversary choose what each client's device does, as with `dray run --chaos`: `SEED[:KINDS][@FIRST-LAST]`.
     #[arg(long, value_name = "SEED")]
     chaos: Option<Chaos>,
+    /// Have each client's device do one thing otherwise than the specification says, as with `dray run --deviation`.
+    #[arg(long, value_name = "NAME", conflicts_with = "chaos")]
+    deviation: Option<Deviation>,
     /// Write at the end what went through the work queues, as JSON.
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
@@ -111,6 +114,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut options = args.part.options()?;
     options.injections.clone_from(&args.inject);
     options.chaos = args.chaos;
+    options.deviation = args.deviation;
     // A profile that the part cannot have is an error before a client comes.
     options.function()?;
     let server = Server::bind(&args.socket, |what| {

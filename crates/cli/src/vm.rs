@@ -85,6 +85,9 @@ pub(crate) struct Args {
     /// Have an adversary choose what the device does, as `dray vfio --chaos`.
     #[arg(long, value_name = "SEED")]
     chaos: Option<dray_vfio::Chaos>,
+    /// Have the device do one thing otherwise than the specification says, as `dray vfio --deviation`.
+    #[arg(long, value_name = "NAME", conflicts_with = "chaos")]
+    deviation: Option<dray_vfio::Deviation>,
     /// Write at the end what went through the work queues, as JSON.
     #[arg(long, value_name = "FILE")]
     counts: Option<PathBuf>,
@@ -298,6 +301,9 @@ fn options(vm: &mut Command, args: &Args) {
     }
     if let Some(chaos) = &args.chaos {
         vm.arg("--chaos").arg(chaos.to_string());
+    }
+    if let Some(deviation) = args.deviation {
+        vm.arg("--deviation").arg(deviation.name());
     }
     if args.gdb {
         vm.arg("--gdb");

@@ -92,7 +92,7 @@ impl RealtimeDevice {
             queues: hardware.wq_cap.work_queues().into(),
             entries: hardware.wq_cap.total_entries().max(1),
         };
-        let shared = Arc::new(Shared::new(layout, options.shared)?);
+        let shared = Arc::new(Shared::new(layout, options.shared, options.deviation)?);
         if options.hold {
             shared.region.doorbell().trace();
         }

@@ -94,11 +94,11 @@ impl<M: SharedMemory> Dispatcher<M> {
         let mut dispatcher = Dispatcher {
             sources: sources.collect(),
             live: Vec::new(),
-            shared,
+            shared: shared.clone(),
             function,
             engines,
             executes: options.engines == Engines::ThreadsThatWait,
-            sink: EffectSink::new(memory, listener, options.steps, options.chaos),
+            sink: EffectSink::new(shared, memory, listener, options.steps, options.chaos),
             requests: Vec::new(),
             effects: Vec::new(),
             list: Vec::new(),
@@ -205,7 +205,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             while let Some(words) = source.reader.next() {
                 let origin = self.hold.then(|| source.reader.last_origin());
                 found = true;
-                let descriptor: Descriptor = transmute!(words);
+                let descriptor = received(&self.shared, words);
                 let answer = self.function.submit(source.portal, &descriptor);
                 if answer == Submission::Accepted {
                     if let Some(origin) = origin {
@@ -248,7 +248,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             while let Some(words) = source.reader.next_ahead() {
                 let origin = self.hold.then(|| source.reader.last_origin());
                 found = true;
-                let descriptor: Descriptor = transmute!(words);
+                let descriptor = received(&self.shared, words);
                 let answer = self.function.submit(source.portal, &descriptor);
                 if answer == Submission::Accepted {
                     if let Some(origin) = origin {
@@ -382,6 +382,16 @@ impl<M: SharedMemory> Dispatcher<M> {
         };
         self.sources.iter().all(empty) && self.engines.iter().all(Engine::is_idle)
     }
+}
+
+/// The descriptor that the device sees.
+#[inline]
+fn received(shared: &Shared, words: [u64; 8]) -> Descriptor {
+    let mut descriptor: Descriptor = transmute!(words);
+    if let Some(deviant) = &shared.deviant {
+        deviant.submitted(&mut descriptor);
+    }
+    descriptor
 }
 
 /// What becomes of a descriptor that has no place in the device.

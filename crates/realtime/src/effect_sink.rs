@@ -1,6 +1,7 @@
 //! Where the device's effects go: records and log to memory, the rest to the listener.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use dray_device::{Access, Effect, Function, LifecycleEvent, Memory, WorkId};
 use dray_ring::Origin;
@@ -9,12 +10,14 @@ use zerocopy::IntoBytes;
 
 use crate::chaos::{Chaos, Delivery};
 use crate::event::{Event, Listener};
+use crate::shared::Shared;
 use crate::{SharedMemory, View};
 
 /// Bytes of a completion record, and of half an entry of the event log.
 pub(crate) const RECORD_BYTES: u64 = 32;
 
 pub(crate) struct EffectSink<M> {
+    shared: Arc<Shared>,
     pub(crate) memory: M,
     listener: Listener,
     /// It gets an event at each step of a descriptor.
@@ -36,12 +39,14 @@ pub(crate) struct EffectSink<M> {
 
 impl<M: SharedMemory> EffectSink<M> {
     pub(crate) fn new(
+        shared: Arc<Shared>,
         memory: M,
         listener: Listener,
         steps: bool,
         chaos: Option<Chaos>,
     ) -> EffectSink<M> {
         EffectSink {
+            shared,
             memory,
             listener,
             steps,
@@ -86,12 +91,17 @@ impl<M: SharedMemory> EffectSink<M> {
     /// Writes a record. Whether it could be written.
     #[inline]
     pub(crate) fn publish(&mut self, address: u64, record: &CompletionRecord, pasid: u32) -> bool {
-        self.memory.enter(View {
+        let view = View {
             pasid,
             blocks: true,
-        });
+        };
+        self.memory.enter(view);
         let writable = self.memory.accessible(address, RECORD_BYTES, Access::Write) == RECORD_BYTES;
-        writable && self.memory.publish(address, record)
+        writable
+            && match &self.shared.deviant {
+                None => self.memory.publish(address, record),
+                Some(deviant) => deviant.publish(&mut self.memory, view, address, record),
+            }
     }
 
     /// After a panic: the effects that have not been carried out, or only in part.

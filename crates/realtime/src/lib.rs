@@ -10,6 +10,7 @@
 
 mod chaos;
 mod clients;
+mod deviation;
 mod device;
 mod dispatcher;
 mod effect_sink;
@@ -31,6 +32,7 @@ mod worker;
 
 pub use chaos::{Chaos, ChaosError, Kind, Kinds};
 pub use clients::Client;
+pub use deviation::{Deviation, DeviationError};
 pub use device::RealtimeDevice;
 pub use dray_device::{AllAccessible, ProcessMemory, Translation, View};
 pub use dray_ring::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Chaos;
+use crate::{Chaos, Deviation};
 
 /// What a thread does that finds nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct Options {
     pub hold: bool,
     /// An adversary chooses among what the specification allows; slower, for tests of programs.
     pub chaos: Option<Chaos>,
+    /// The device does one thing otherwise than the specification says; for tests of what finds that. Without an adversary.
+    pub deviation: Option<Deviation>,
     /// What becomes of work under way when the device is dropped.
     pub on_drop: Stop,
 }
@@ -88,6 +90,7 @@ impl Default for Options {
             steps: false,
             hold: false,
             chaos: None,
+            deviation: None,
             on_drop: Stop::default(),
         }
     }

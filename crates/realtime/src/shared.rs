@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::clients::{Client, Clients};
+use crate::deviation::{Deviant, Deviation};
 use crate::failure::{Failure, Stopped};
 use crate::options::Stop;
 use crate::request::{Inspection, Request};
@@ -45,6 +46,7 @@ pub(crate) struct Shared {
     /// CPU time of the dispatcher while it polls.
     polling_ns: AtomicU64,
     failure: OnceLock<Failure>,
+    pub(crate) deviant: Option<Deviant>,
 }
 
 impl Shared {
@@ -52,7 +54,11 @@ impl Shared {
     ///
     /// # Errors
     /// The system gives no memory that can be shared.
-    pub(crate) fn new(layout: RegionLayout, for_others: bool) -> Result<Shared, AttachError> {
+    pub(crate) fn new(
+        layout: RegionLayout,
+        for_others: bool,
+        deviation: Option<Deviation>,
+    ) -> Result<Shared, AttachError> {
         let (region, region_file) = match for_others {
             false => (SharedRegion::new(layout), None),
             true => {
@@ -73,6 +79,7 @@ impl Shared {
             ended: AtomicBool::new(false),
             polling_ns: AtomicU64::new(0),
             failure: OnceLock::new(),
+            deviant: deviation.map(Deviant::new),
         })
     }
 

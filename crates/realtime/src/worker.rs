@@ -184,8 +184,17 @@ pub(crate) fn execute<M: SharedMemory>(
 ) -> DescriptorResult {
     let attempt = || {
         for _ in 0..ATTEMPTS {
-            let outcome = task.execute_in(memory, Payload::Moved, M::enter);
+            let (outcome, held) = match &shared.deviant {
+                None => (
+                    task.execute_in(memory, Payload::Moved, M::enter),
+                    Vec::new(),
+                ),
+                Some(deviant) => deviant.execute(task, memory),
+            };
             if memory.settle() {
+                if let Some(deviant) = &shared.deviant {
+                    deviant.hold(held);
+                }
                 return outcome;
             }
         }

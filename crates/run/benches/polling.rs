@@ -122,6 +122,7 @@ fn session(threads: &str) -> Answer<()> {
         supervise: Supervise::Never,
         recording: Recording::default(),
         chaos: None,
+        deviation: None,
         injected_panic: None,
     })?;
     ended.ending.pass_on()

@@ -49,7 +49,7 @@ mod trace;
 mod tree;
 mod uevent;
 
-pub use dray_realtime::{Chaos, Kind, Kinds};
+pub use dray_realtime::{Chaos, Deviation, Kind, Kinds};
 pub use dray_remote::Presence;
 pub use error::RunError;
 pub use fault_injection::{InjectedPanic, InjectedThread};

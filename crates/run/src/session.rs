@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
-use dray_realtime::Chaos;
+use dray_realtime::{Chaos, Deviation};
 use dray_remote::Presence;
 
 use crate::{InjectedPanic, Recording, Supervise};
@@ -36,6 +36,8 @@ pub struct Session {
     pub recording: Recording,
     /// An adversary chooses what devices do among what the specification allows.
     pub chaos: Option<Chaos>,
+    /// What the devices do otherwise than the specification says.
+    pub deviation: Option<Deviation>,
     /// A thread of the launcher panics, to test what follows.
     pub injected_panic: Option<InjectedPanic>,
 }

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use dray_device::{Bar, ConfigError, DeviceConfig, Function, Hardware, PciControls, Submission};
-use dray_realtime::{Chaos, Stopped};
+use dray_realtime::{Chaos, Deviation, Stopped};
 use dray_spec::registers::PortalAddress;
 use zerocopy::IntoBytes;
 
@@ -13,7 +13,7 @@ use crate::assembly::Assembly;
 use crate::config_space::{ConfigSpace, Identity, Written};
 use crate::counts::{Counts, SharedCounts};
 use crate::dma::{DmaTable, MAX_MAPS};
-use crate::inject::{Faults, Injection, Injector, Passage};
+use crate::inject::{Injection, Injector, Passage};
 use crate::interrupts::Interrupts;
 use crate::pasid::Root;
 use crate::protocol::{
@@ -36,6 +36,8 @@ pub struct Options {
     pub injections: Vec<Injection>,
     /// An adversary that chooses what each client's device does.
     pub chaos: Option<Chaos>,
+    /// What each client's device does otherwise than the specification says.
+    pub deviation: Option<Deviation>,
 }
 
 impl Options {
@@ -49,6 +51,7 @@ impl Options {
             fixed: None,
             injections: Vec::new(),
             chaos: None,
+            deviation: None,
         }
     }
 
@@ -112,8 +115,7 @@ impl Door {
             root.clone(),
             interrupts.clone(),
             counts.clone(),
-            Faults::of(&options.injections),
-            options.chaos,
+            options,
         )?;
         Ok(Door {
             runner,

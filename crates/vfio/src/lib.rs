@@ -25,7 +25,7 @@ mod server;
 pub use config_space::Identity;
 pub use counts::{Counts, QueueCounts};
 pub use door::{Door, Options};
-pub use dray_realtime::{Chaos, ChaosError};
+pub use dray_realtime::{Chaos, ChaosError, Deviation, DeviationError};
 pub use error::VfioError;
 pub use inject::{BadInjection, Injection};
 pub use protocol::{COMMANDS, HEADER_BYTES, Header};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dray_device::{Bar, Function, Portal, Submission};
-use dray_realtime::{Chaos, Engines, Event, MappedPortal, Options, RealtimeDevice, Stop, Stopped};
+use dray_realtime::{Engines, Event, MappedPortal, Options, RealtimeDevice, Stop, Stopped};
 use dray_spec::Descriptor;
 use dray_spec::registers::{PortalAddress, ResetType};
 
@@ -33,15 +33,16 @@ impl Runner {
         root: Arc<Root>,
         interrupts: Interrupts,
         counts: SharedCounts,
-        faults: Faults,
-        chaos: Option<Chaos>,
+        wanted: &crate::Options,
     ) -> Result<Runner, VfioError> {
+        let faults = Faults::of(&wanted.injections);
         let memory = GuestMemory::new(dma, root, counts.clone(), faults);
         let options = Options {
             engines: Engines::Dispatcher,
             steps: true,
             on_drop: Stop::Abort,
-            chaos,
+            chaos: wanted.chaos,
+            deviation: wanted.deviation,
             ..Options::default()
         };
         let listener = move |event| match event {

@@ -21,13 +21,15 @@ fn count(document: &Value, field: &str) -> u64 {
     rows.iter().map(|row| row[field].as_u64().unwrap()).sum()
 }
 
-/// Attests a queue in a session of `dray run`; the document, if something was written.
-fn in_session(directory: &Path, profile: &str) -> (Option<i32>, String) {
+/// Attests a queue in a session of `dray run` with these options; the exit code and what was said.
+fn in_session(directory: &Path, options: &str, minutes: &str) -> (Option<i32>, String) {
     let ended = Command::new(program())
         .current_dir(directory)
-        .args(["run", "--profile", profile, "--"])
+        .arg("run")
+        .args(options.split(' '))
+        .arg("--")
         .arg(program())
-        .args(["attest", "--minutes", "1", "--out", "run.json"])
+        .args(["attest", "--minutes", minutes, "--out", "run.json"])
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -48,7 +50,7 @@ fn nothing_deviates_on_the_virtual_device_and_in_a_session() {
     );
     assert!(count(&here, "held") > 2000 && count(&here, "failed") == 0);
     // ENQCMD is refused by the processor for descriptors with a PASID.
-    let (code, errors) = in_session(path, "1e1w-s");
+    let (code, errors) = in_session(path, "--profile 1e1w-s", "1");
     assert_eq!(code, Some(0), "{errors}");
     let session = attested(&path.join("run.json"));
     assert_eq!(session["queue"]["submitted_by"], "enqcmd");
@@ -71,6 +73,34 @@ fn nothing_deviates_on_the_virtual_device_and_in_a_session() {
         let text = session.to_string();
         assert!(word.len() < 3 || !text.contains(&word), "{word} is in it");
     }
+}
+
+/// A device of a session that is wrong on purpose, and one of a batch in it.
+#[test]
+fn a_deviation_of_a_session_is_named_and_nothing_else_is() {
+    let directory = directory();
+    let path = directory.path();
+    for (deviation, named) in [
+        ("dualcast-alignment", "dualcast: destinations agree"),
+        ("no-fence", "fence behind a size of 0"),
+    ] {
+        let options = format!("--profile 4e1w-s --deviation {deviation}");
+        let (code, errors) = in_session(path, &options, "0");
+        assert_eq!(code, Some(1), "{errors}");
+        let result = attested(&path.join("run.json"));
+        assert!(result["points"].is_null(), "{errors}");
+        let said: Vec<&str> = errors
+            .lines()
+            .filter(|l| l.contains("deviates: "))
+            .collect();
+        assert!(said.iter().any(|line| line.contains(named)), "{errors}");
+        let word = named.split([' ', ':']).next().unwrap();
+        let is_about = |line: &&str| line.contains(word) || line.contains("failure");
+        assert!(said.iter().all(|line| is_about(line)), "{errors}");
+    }
+    let (code, errors) = in_session(path, "--deviation fence", "0");
+    assert_eq!(code, Some(2), "{errors}");
+    assert!(errors.contains("no-fence"), "{errors}");
 }
 
 fn gethostname() -> String {

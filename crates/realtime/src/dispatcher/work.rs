@@ -73,6 +73,9 @@ impl<M: SharedMemory> Dispatcher<M> {
                 read.fault = Some(address);
             }
         }
+        if let Some(deviant) = &self.shared.deviant {
+            deviant.listed(&mut self.list);
+        }
         let effects = &mut self.effects;
         self.function.list_read(task.id, &self.list, read, effects);
     }
