@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use dray_figures::{
-    FiguresError, Metric, Metrics, Model, Observation, QueuePoint, configured_queue,
+    FiguresError, Metric, Metrics, Model, Observation, PARAMETER_POINTS, QueuePoint, configured_queue,
     measure_points, queue_points, recover,
 };
 use dray_idxd::Profile;
@@ -71,7 +71,7 @@ pub struct Calibration {
 /// A parameter with its interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibratedParameter {
-    /// Name in platform files.
+    /// Name in platform files; the names of a sum that no point tells apart, with ` + ` between.
     pub name: String,
     /// Unit of the numbers.
     pub unit: String,
@@ -89,7 +89,7 @@ pub struct CalibratedParameter {
 
 /// Points at most.
 pub(crate) const fn most() -> usize {
-    FIGURES.len() * EACH
+    FIGURES.len() * EACH + PARAMETER_POINTS
 }
 
 /// Measures points until `until`. `told` is called before each and returns false to stop.
@@ -204,9 +204,10 @@ fn calibration(
         FiguresError::Stopped => AttestError::Interrupted,
         error => error.into(),
     })?;
-    let value = |name: &str| {
-        let mut list = platform.list().iter();
-        list.find(|p| p.name == name).map_or(f64::NAN, |p| p.value)
+    let value = |names: &[&str]| {
+        let list = platform.list().iter();
+        let named = list.filter(|p| names.contains(&p.name));
+        named.map(|p| p.value).sum()
     };
     let parameters = found.parameters.iter().map(|p| CalibratedParameter {
         name: p.name.to_owned(),
@@ -215,11 +216,20 @@ fn calibration(
         low: p.interval[0],
         high: p.interval[1],
         determined: p.determined,
-        platform_value: value(p.name),
+        platform_value: value(&[p.name]),
+    });
+    let sums = found.sums.iter().map(|s| CalibratedParameter {
+        name: s.names.join(" + "),
+        unit: s.unit.name().to_owned(),
+        value: s.value,
+        low: s.interval[0],
+        high: s.interval[1],
+        determined: true,
+        platform_value: value(&s.names),
     });
     Ok(Calibration {
         platform: platform.name.clone(),
         misfit: found.misfit,
-        parameters: parameters.collect(),
+        parameters: parameters.chain(sums).collect(),
     })
 }

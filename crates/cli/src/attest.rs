@@ -143,8 +143,8 @@ fn plan_text(args: &Args, queue: Option<&QueueInfo>) -> String {
     let points = match queue {
         Some(_) if args.minutes == 0 => "3. no points\n".to_owned(),
         Some(_) => format!(
-            "3. up to {} points of figures 2, 3, 4, 6a and 7, as the queue is configured, and parameters of a platform \
-             fitted to them: up to {} minutes\n",
+            "3. up to {} points of figures 2, 3, 4, 6a and 7 and of parameters, as the queue is configured, and parameters \
+             of a platform fitted to them: up to {} minutes\n",
             Plan::points(),
             args.minutes
         ),

@@ -79,7 +79,9 @@ pub use measured::{Machine, MeasuredCore, measured_core};
 pub use mechanism::missing_mechanism;
 pub use metric::{Metric, Metrics};
 pub use model::Model;
-pub use recover::{Observation, Recovered, RecoveredParameter, recover};
+pub use recover::{
+    Observation, PARAMETER_POINTS, Recovered, RecoveredParameter, RecoveredSum, recover,
+};
 pub use refused::RefusedPoints;
 pub use request::{GENERATOR, Request, Summary};
 pub use run::{accuracy, run};

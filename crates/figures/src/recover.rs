@@ -1,38 +1,52 @@
 //! Parameters of a platform from measured points, each with an interval.
 //!
-//! What is known of a parameter before is its range: a normal distribution around its middle, whose standard deviation
-//! is half of it, cut off at its ends. Points add to it what they say: the logarithm of a measured period is that of the modelled
-//! one with a normal error. The most probable values are found by Gauss and Newton's method, with the model's
-//! derivatives by differences; the intervals are those of the normal distribution with the second derivatives there.
-//! Of parameters that the points say nothing of, nothing more is known afterwards, and it is said so.
+//! What is known of a parameter before is its range: a normal distribution around its middle with the standard deviation
+//! of a value that is anywhere in it, cut off at its ends. Points add to it what they say: the logarithm of a measured period
+//! is that of the modelled one with a normal error. The model is no smooth function: a core looks for a completion now and
+//! then, and the slower of two parts of a pipeline hides the other. So it is run for a cloud of machines around what is known,
+//! each point is taken for a linear function of their parameters, and what that leaves is an error of the point more. What is
+//! known then is the next cloud's. Of parameters that the points say nothing of, nothing more is known afterwards, and it is
+//! said so.
 
 mod matrix;
+mod points;
+mod together;
 
 use std::sync::Arc;
 
 use dray_device::Payload;
 use dray_idxd::Profile;
-use dray_platform::{Parameter, PlatformFile, Unit};
+use dray_platform::{Parameter, PlatformFile, Unit, WaitMode};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rayon::prelude::*;
 
 use crate::model::Window;
 use crate::workload::Workload;
 use crate::{FiguresError, KnownRuns, Metric, Model};
 use matrix::Matrix;
+pub use points::PARAMETER_POINTS;
+pub(crate) use points::parameter_points;
+pub use together::RecoveredSum;
 
-/// Steps of the search with deviations of one width; it ends earlier where nothing gets better.
-const STEPS: usize = 5;
-/// The deviations of the points, times what they are.
-const WIDER: [f64; 2] = [4.0, 1.0];
-/// Share of a range by which a parameter is changed for its derivative.
-const DIFFERENCE: f64 = 0.15;
+/// Clouds of machines, each around what the one before says.
+const CLOUDS: usize = 6;
+/// Machines of a cloud, for each parameter.
+const MACHINES: usize = 3;
+/// Standard deviation of a parameter that is anywhere in its range, in half of it.
+const PRIOR: f64 = 0.577;
+/// What keeps a line defined along which no machine differs.
+const RIDGE: f64 = 1e-6;
 /// Of a normal distribution, the ends of the interval that has 90 % of it.
 const NINETY: f64 = 1.645;
 /// A parameter is determined if the half of its interval is no more than this share of its value.
 const DETERMINED: f64 = 0.05;
-/// Standard deviation, as a share of a period, of what is no smooth function of the parameters: a core that polls sees
-/// a completion up to one look late.
-const GRAIN: f64 = 0.008;
+/// Standard deviation of a parameter after the points, in that before, below which they have said something of it.
+const NARROWED: f64 = 0.5;
+/// Standard deviation, as a share of a period, of what is no smooth function of the parameters.
+const GRAIN: f64 = 0.004;
+/// Standard deviation of a time that lies anywhere between two looks, in the time between them.
+const BETWEEN_LOOKS: f64 = 0.289;
 /// Least effect of a parameter over half its range on a point that counts, as a share of the period.
 const EFFECT: f64 = 1e-3;
 
@@ -67,6 +81,8 @@ pub struct RecoveredParameter {
 pub struct Recovered {
     /// Parameters that some point depends on, in the order of platform files.
     pub parameters: Vec<RecoveredParameter>,
+    /// Sums that the points determine, of parameters that they do not tell apart.
+    pub sums: Vec<RecoveredSum>,
     /// Root mean square of the differences that remain, in standard deviations of the points. Well above 1, the
     /// model has not the mechanism of the machine; the intervals are wider by as much.
     pub misfit: f64,
@@ -134,12 +150,6 @@ impl Free {
     fn start(&self) -> f64 {
         (self.parameter.value - self.mean) / self.deviation
     }
-
-    /// Where the derivative is taken: on both sides, within the range.
-    fn around(&self, u: f64) -> [f64; 2] {
-        let step = 2.0 * DIFFERENCE;
-        [(u - step).max(-1.0), (u + step).min(1.0)]
-    }
 }
 
 /// Finds the parameters of `platform` that these points depend on. Counts of things are not looked for.
@@ -164,15 +174,28 @@ pub fn recover(
         fit: &fit,
         free: &free,
         measured: &measured,
+        variances: &variances(platform, observations),
     };
-    let Found { u, at, .. } = search.from(free.iter().map(Free::start).collect())?;
-    let slopes = slopes(&fit, &free, &u)?;
-    let misfit = misfit(&measured, &at, observations);
-    let information = information(&slopes, observations, misfit.max(1.0), 0.0);
-    let covariance = information.inverse();
-    let parameters = (0..free.len()).map(|n| recovered(&free[n], u[n], covariance.at(n, n).sqrt()));
+    let mut random = ChaCha8Rng::seed_from_u64(0);
+    let mut known = Known {
+        mean: free.iter().map(Free::start).collect(),
+        covariance: Matrix::identity(free.len()).scaled(PRIOR * PRIOR),
+    };
+    for _ in 0..CLOUDS {
+        let cloud = search.cloud(&known, &mut random)?;
+        known = search.after(&known, &cloud, 1.0);
+    }
+    let cloud = search.cloud(&known, &mut random)?;
+    let misfit = search.misfit(&cloud);
+    let known = search.after(&known, &cloud, misfit.max(1.0));
+    let sums = together::sums(&free, &known);
+    let parameters = (0..free.len()).map(|n| {
+        let deviation = known.covariance.at(n, n).sqrt();
+        recovered(&free[n], known.mean[n], deviation)
+    });
     Ok(Recovered {
         parameters: parameters.collect(),
+        sums,
         misfit,
     })
 }
@@ -218,138 +241,168 @@ fn modelled(
     fit.periods(&values, known)
 }
 
-/// For each parameter, the derivative of each point.
-fn slopes(fit: &Fit<'_>, free: &[Free], u: &[f64]) -> Result<Vec<Vec<f64>>, FiguresError> {
-    // A point that does not read a parameter is the same at both of its ends as it is here.
-    let known = KnownRuns::default();
-    modelled(fit, free, u, &known)?;
-    let slope = |n: usize| {
-        let ends = free[n].around(u[n]);
-        let end = |value: f64| {
-            let mut there = u.to_vec();
-            there[n] = value;
-            modelled(fit, free, &there, &known)
-        };
-        let (low, high) = (end(ends[0])?, end(ends[1])?);
-        let between = ends[1] - ends[0];
-        let pairs = low.iter().zip(&high);
-        Ok(pairs.map(|(low, high)| (high - low) / between).collect())
+/// The variance of each point. A core that waits for one operation sees its end up to a look late.
+fn variances(platform: &PlatformFile, observations: &[Observation]) -> Vec<f64> {
+    let value = |name: &str| {
+        let mut list = platform.list().iter();
+        list.find(|p| p.name == name).map_or(0.0, |p| p.value)
     };
-    (0..free.len()).into_par_iter().map(slope).collect()
+    let (poll, pause) = (value("poll"), value("pause"));
+    let variance = |observed: &Observation| {
+        let between_looks = match (observed.workload.depth, observed.workload.wait) {
+            (Some(1), WaitMode::Poll) => poll,
+            (Some(1), WaitMode::Pause) => pause,
+            _ => 0.0,
+        };
+        let late = BETWEEN_LOOKS * between_looks / observed.period_ns.max(f64::MIN_POSITIVE);
+        observed.deviation_share.powi(2) + late.powi(2) + GRAIN.powi(2)
+    };
+    observations.iter().map(variance).collect()
 }
 
-fn weight(observed: &Observation) -> f64 {
-    observed.deviation_share.hypot(GRAIN).powi(-2)
+/// A cloud of machines, and what each point is as a linear function of their parameters.
+struct Cloud {
+    /// For each parameter, what it does to each point.
+    slopes: Vec<Vec<f64>>,
+    /// Each point in the middle of the cloud.
+    at: Vec<f64>,
+    /// Variance of each point that the line leaves: steps, edges, curves.
+    left: Vec<f64>,
 }
 
-fn misfit(measured: &[f64], at: &[f64], observations: &[Observation]) -> f64 {
-    let errors = measured.iter().zip(at).zip(observations);
-    let errors: f64 = errors.map(|((m, a), o)| (m - a).powi(2) * weight(o)).sum();
-    (errors / observations.len().max(1) as f64).sqrt()
+/// What is known of the parameters.
+#[derive(Debug, Clone)]
+struct Known {
+    mean: Vec<f64>,
+    covariance: Matrix,
 }
 
-/// What is known afterwards: the range's 1, and what the points add. The deviations of the points are `wider` times
-/// theirs; `damping` adds a share of the diagonal.
-fn information(
-    slopes: &[Vec<f64>],
-    observations: &[Observation],
-    wider: f64,
-    damping: f64,
-) -> Matrix {
-    let mut matrix = Matrix::identity(slopes.len());
-    for (row, a) in slopes.iter().enumerate() {
-        for (column, b) in slopes.iter().enumerate() {
-            let pairs = a.iter().zip(b).zip(observations);
-            let sum: f64 = pairs.map(|((a, b), o)| a * b * weight(o)).sum();
-            matrix.add(row, column, sum / (wider * wider));
-        }
-    }
-    for n in 0..slopes.len() {
-        matrix.add(n, n, damping * matrix.at(n, n));
-    }
-    matrix
-}
-
-/// The search of Levenberg and Marquardt.
+/// The search.
 struct Search<'a> {
     fit: &'a Fit<'a>,
     free: &'a [Free],
     measured: &'a [f64],
-}
-
-/// Where a search has ended.
-struct Found {
-    u: Vec<f64>,
-    at: Vec<f64>,
-    objective: f64,
+    variances: &'a [f64],
 }
 
 impl Search<'_> {
-    /// From wide deviations of the points to theirs: the model has edges, at which a narrow search stops.
-    fn from(&self, u: Vec<f64>) -> Result<Found, FiguresError> {
-        let at = modelled(self.fit, self.free, &u, &KnownRuns::default())?;
-        let mut found = Found {
-            objective: f64::INFINITY,
-            u,
-            at,
-        };
-        for wider in WIDER {
-            found.objective = self.objective(&found.at, &found.u, wider);
-            found = self.descend(found, wider)?;
-        }
-        Ok(found)
-    }
-
-    fn descend(&self, mut found: Found, wider: f64) -> Result<Found, FiguresError> {
-        let mut damping = 0.01;
-        for _ in 0..STEPS {
-            let slopes = slopes(self.fit, self.free, &found.u)?;
-            let gradient = self.gradient(&slopes, &found, wider);
-            let before = found.objective;
-            while damping < 1e4 {
-                let matrix = information(&slopes, self.fit.observations, wider, damping);
-                let step = matrix.solve(&gradient);
-                let u: Vec<f64> = found
-                    .u
+    fn cloud(&self, known: &Known, random: &mut ChaCha8Rng) -> Result<Cloud, FiguresError> {
+        let count = self.free.len();
+        let spread = known.covariance.triangle();
+        let machines: Vec<Vec<f64>> = (0..MACHINES * count)
+            .map(|_| {
+                let steps: Vec<f64> = (0..count).map(|_| normal(random)).collect();
+                let moved = spread.times(&steps);
+                known
+                    .mean
                     .iter()
-                    .zip(&step)
+                    .zip(moved)
                     .map(|(u, s)| bounded(u + s))
-                    .collect();
-                let at = modelled(self.fit, self.free, &u, &KnownRuns::default())?;
-                let objective = self.objective(&at, &u, wider);
-                if objective < found.objective {
-                    found = Found { u, at, objective };
-                    damping /= 4.0;
-                    break;
-                }
-                damping *= 4.0;
+                    .collect()
+            })
+            .collect();
+        let at = |u: &Vec<f64>| modelled(self.fit, self.free, u, &KnownRuns::default());
+        let found: Result<Vec<Vec<f64>>, FiguresError> = machines.par_iter().map(at).collect();
+        Ok(line(&known.mean, &machines, &found?))
+    }
+
+    /// What is known after the points, if they are what the cloud says. `wider` multiplies their deviations.
+    fn after(&self, known: &Known, cloud: &Cloud, wider: f64) -> Known {
+        let count = self.free.len();
+        let weights: Vec<f64> = self.weights(cloud, wider).collect();
+        let mut information = Matrix::identity(count);
+        for n in 0..count {
+            information.add(n, n, PRIOR.powi(-2) - 1.0);
+        }
+        let mut right = vec![0.0; count];
+        for (row, a) in cloud.slopes.iter().enumerate() {
+            for (column, b) in cloud.slopes.iter().enumerate() {
+                let pairs = a.iter().zip(b).zip(&weights);
+                information.add(row, column, pairs.map(|((a, b), w)| a * b * w).sum());
             }
-            if before - found.objective < 1e-2 * (1.0 + before) {
-                break;
+            let errors = self.measured.iter().zip(&cloud.at).zip(a).zip(&weights);
+            right[row] = errors
+                .map(|(((m, at), s), w)| (m - at) * s * w)
+                .sum::<f64>()
+                - known.mean[row] * PRIOR.powi(-2);
+        }
+        let step = information.solve(&right);
+        let moved = known.mean.iter().zip(step);
+        Known {
+            mean: moved.map(|(u, s)| bounded(u + s)).collect(),
+            covariance: information.inverse(),
+        }
+    }
+
+    fn weights<'b>(&'b self, cloud: &'b Cloud, wider: f64) -> impl Iterator<Item = f64> + 'b {
+        let both = self.variances.iter().zip(&cloud.left);
+        both.map(move |(own, left)| ((own + left) * wider * wider).recip())
+    }
+
+    /// Root mean square of the errors in the middle of a cloud, in standard deviations.
+    fn misfit(&self, cloud: &Cloud) -> f64 {
+        let errors = self
+            .measured
+            .iter()
+            .zip(&cloud.at)
+            .zip(self.weights(cloud, 1.0));
+        let errors: f64 = errors.map(|((m, a), w)| (m - a).powi(2) * w).sum();
+        (errors / self.measured.len().max(1) as f64).sqrt()
+    }
+}
+
+/// The line through what was found, by least squares.
+fn line(mean: &[f64], machines: &[Vec<f64>], found: &[Vec<f64>]) -> Cloud {
+    let (count, points) = (mean.len(), found.first().map_or(0, Vec::len));
+    // The last column is the value in the middle.
+    let row = |machine: &Vec<f64>| -> Vec<f64> {
+        let away = machine.iter().zip(mean).map(|(u, m)| u - m);
+        away.chain([1.0]).collect()
+    };
+    let rows: Vec<Vec<f64>> = machines.iter().map(row).collect();
+    let mut normal = Matrix::identity(count + 1);
+    for n in 0..=count {
+        normal.add(n, n, RIDGE - 1.0);
+    }
+    for row in &rows {
+        for (i, a) in row.iter().enumerate() {
+            for (j, b) in row.iter().enumerate() {
+                normal.add(i, j, a * b);
             }
         }
-        Ok(found)
     }
+    let inverse = normal.inverse();
+    let mut cloud = Cloud {
+        slopes: vec![vec![0.0; points]; count],
+        at: vec![0.0; points],
+        left: vec![0.0; points],
+    };
+    let freedom = rows.len().saturating_sub(count + 1).max(1) as f64;
+    for point in 0..points {
+        let mut right = vec![0.0; count + 1];
+        for (row, found) in rows.iter().zip(found) {
+            for (right, a) in right.iter_mut().zip(row) {
+                *right += a * found[point];
+            }
+        }
+        let solved = inverse.times(&right);
+        let errors = rows.iter().zip(found).map(|(row, found)| {
+            let on_line: f64 = row.iter().zip(&solved).map(|(a, s)| a * s).sum();
+            (found[point] - on_line).powi(2)
+        });
+        cloud.left[point] = errors.sum::<f64>() / freedom;
+        cloud.at[point] = solved[count];
+        for (slopes, slope) in cloud.slopes.iter_mut().zip(&solved) {
+            slopes[point] = *slope;
+        }
+    }
+    cloud
+}
 
-    fn objective(&self, at: &[f64], u: &[f64], wider: f64) -> f64 {
-        let errors = self.measured.iter().zip(at).zip(self.fit.observations);
-        let errors: f64 = errors.map(|((m, a), o)| (m - a).powi(2) * weight(o)).sum();
-        errors / (wider * wider) + u.iter().map(|u| u * u).sum::<f64>()
-    }
-
-    fn gradient(&self, slopes: &[Vec<f64>], found: &Found, wider: f64) -> Vec<f64> {
-        let of = |(slope, u): (&Vec<f64>, &f64)| {
-            let errors = self
-                .measured
-                .iter()
-                .zip(&found.at)
-                .zip(slope)
-                .zip(self.fit.observations);
-            let sum: f64 = errors.map(|(((m, a), s), o)| (m - a) * s * weight(o)).sum();
-            sum / (wider * wider) - u
-        };
-        slopes.iter().zip(&found.u).map(of).collect()
-    }
+/// Nearly normal: the sum of twelve.
+fn normal(random: &mut ChaCha8Rng) -> f64 {
+    let uniform = |random: &mut ChaCha8Rng| f64::from(random.next_u32()) / f64::from(u32::MAX);
+    (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0
 }
 
 fn recovered(free: &Free, u: f64, deviation: f64) -> RecoveredParameter {
@@ -357,14 +410,18 @@ fn recovered(free: &Free, u: f64, deviation: f64) -> RecoveredParameter {
     let value = free.value(u);
     let half = NINETY * deviation * free.deviation;
     let interval = [(value - half).max(low), (value + half).min(high)];
-    let narrowed = deviation < 0.3;
     RecoveredParameter {
         name: free.parameter.name,
         unit: free.parameter.unit,
         value,
         interval,
-        determined: narrowed && half <= DETERMINED * value,
+        determined: is_determined(deviation, half, value),
     }
+}
+
+/// Whether a deviation, in halves of a range, and the half of an interval say much of a value.
+fn is_determined(deviation: f64, half: f64, value: f64) -> bool {
+    deviation < NARROWED * PRIOR && half <= DETERMINED * value
 }
 
 #[cfg(test)]

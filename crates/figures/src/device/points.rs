@@ -6,6 +6,7 @@ use std::path::Path;
 use dray_idxd::Profile;
 
 use super::{DeviceBench, DeviceRequest, configured_queue, missing};
+use crate::recover::parameter_points;
 use crate::workload::Workload;
 use crate::{FiguresError, Metrics, Protocol, experiments};
 
@@ -20,8 +21,9 @@ pub struct QueuePoint {
     pub workload: Workload,
 }
 
-/// Points of these figures that a queue with this profile can be measured at, at most `most` of each; the figures
-/// take turns. Of points that are the same in two figures, the first.
+/// Points of these figures that a queue with this profile can be measured at, at most `most` of each, and those that tell
+/// [parameters](crate::recover) apart, as a figure `parameters`; the figures take turns. Of points that are the same in two
+/// figures, the first.
 ///
 /// # Errors
 /// A figure that cannot be read.
@@ -68,6 +70,18 @@ pub fn queue_points(
                 .into_iter(),
         );
     }
+    let mut telling = Vec::new();
+    for (point, workload) in parameter_points()? {
+        let missing = missing::missing(&workload, profile, here, true);
+        if missing.is_none() && takes(&workload) && seen.insert(workload) {
+            telling.push(QueuePoint {
+                figure: "parameters".to_owned(),
+                point,
+                workload,
+            });
+        }
+    }
+    by_figure.push(telling.into_iter());
     let mut all = Vec::new();
     loop {
         let turn: Vec<QueuePoint> = by_figure.iter_mut().filter_map(Iterator::next).collect();

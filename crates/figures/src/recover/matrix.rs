@@ -29,7 +29,7 @@ impl Matrix {
 
     /// The lower triangle whose product with its transpose this is. No pivots: what has an identity in it has none
     /// that is 0.
-    fn triangle(&self) -> Matrix {
+    pub(super) fn triangle(&self) -> Matrix {
         let mut lower = Matrix {
             size: self.size,
             values: vec![0.0; self.values.len()],
@@ -48,6 +48,20 @@ impl Matrix {
             }
         }
         lower
+    }
+
+    pub(super) fn scaled(mut self, by: f64) -> Matrix {
+        for value in &mut self.values {
+            *value *= by;
+        }
+        self
+    }
+
+    /// The product with a vector.
+    pub(super) fn times(&self, vector: &[f64]) -> Vec<f64> {
+        let rows = self.values.chunks(self.size.max(1));
+        let row = |row: &[f64]| row.iter().zip(vector).map(|(a, b)| a * b).sum();
+        rows.map(row).collect()
     }
 
     /// The vector whose product with this is `right`.
