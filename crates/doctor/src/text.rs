@@ -300,6 +300,7 @@ impl Texts {
                 line: line.number,
                 says: printable(&line.text),
                 system: line.system,
+                span: found.span,
             };
             self.findings.add(found, severity, seen);
         }

@@ -67,6 +67,20 @@ impl Code {
             .map(|known| known.1)
     }
 
+    /// Such a number that stands for a fault.
+    #[cfg(test)]
+    pub(super) fn example(self) -> &'static str {
+        match self {
+            Self::Command => "0x14",
+            Self::Status => "0x10",
+            Self::SoftwareError => "0x0000000300011a2d",
+            Self::Errno => "-22",
+            Self::Dml | Self::Qpl => "100",
+            Self::Function => "6a:01.0",
+            Self::Fault => "0x06",
+        }
+    }
+
     /// The length of such a number at the start of a text.
     pub(super) fn length(self, text: &str) -> Option<usize> {
         match self {

@@ -151,6 +151,32 @@ fn several_systems_in_a_text_are_told_apart() {
 }
 
 #[test]
+fn a_message_that_another_kernel_prints_in_other_words_is_judged_by_its_own() {
+    let old =
+        "[ 0.0] Linux version 5.10.0-9-amd64 (x)\n[ 5.1] idxd 0000:6a:01.0: WQ name not set.\n";
+    let new = "[ 0.0] Linux version 7.1.13 (x)\n[ 5.1] idxd 0000:6a:01.0: wq 3 name not set.\n";
+    let explanation = read(format!("{old}[ 90.0] x\n{new}"));
+    assert_eq!(explanation.systems.len(), 2);
+    assert_eq!(explanation.findings[0].count, 2);
+    assert_eq!(explanation.findings[0].conflicts, [""; 0]);
+    let swapped = read(format!(
+        "{}[ 90.0] x\n{new}",
+        old.replace("WQ name", "wq 1 name")
+    ));
+    assert_eq!(swapped.findings[0].conflicts.len(), 1);
+    // A distribution ports messages to older kernels.
+    for release in [
+        "4.18.0-553.el8_10.x86_64",
+        "5.14.0-427.el9.x86_64",
+        "5.15.0-91-generic",
+    ] {
+        let text =
+            format!("[ 0.0] Linux version {release} (x)\n[ 5.1] idxd 0000:6a:01.0: FLR failed\n");
+        assert_eq!(read(text).findings[0].conflicts, [""; 0], "{release}");
+    }
+}
+
+#[test]
 fn faults_of_other_devices_are_notes() {
     let gpu = "DMAR: [DMA Read NO_PASID] Request device [00:02.0] fault addr 0x1000 [fault reason 0x06] PTE Read access is not set\n";
     let with = format!("idxd 0000:6a:01.0: Intel(R) Accelerator Device (v100)\n{gpu}{FAULT}\n");
