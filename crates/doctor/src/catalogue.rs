@@ -9,6 +9,7 @@ mod decode;
 mod fault;
 mod kernels;
 mod library;
+mod origin;
 mod parse;
 mod pattern;
 #[cfg(test)]
@@ -20,6 +21,8 @@ use std::sync::LazyLock;
 use self::decode::Code;
 pub(crate) use self::decode::Decoded;
 pub(crate) use self::kernels::{Span, upstream};
+use self::origin::Origin;
+pub(crate) use self::origin::begins_with_function;
 use self::parse::Parsed;
 use self::pattern::{Format, Found};
 pub(crate) use self::pattern::{collapse, readable, words};
@@ -73,13 +76,26 @@ pub(crate) struct Pattern {
     format: Format,
     /// Letters of its own.
     letters: usize,
-    /// It needs no word of the source's scope beside it.
-    bare: bool,
+    /// It has text enough to be told from messages of others.
+    is_long: bool,
     /// As the program's source has it.
     pub(crate) text: String,
     pub(crate) entry: usize,
     /// Kernels that print it; none if they all do, or it is no kernel's.
     span: Option<Span>,
+}
+
+impl Pattern {
+    /// Whether it is looked for in a line, which has a word of the source's scope or not.
+    fn is_tried(&self, by: &Source, origin: Origin, named: bool) -> bool {
+        let admitted = named || by.scope.is_empty() || (!by.always && self.is_long);
+        match origin {
+            Origin::Unknown => admitted,
+            Origin::Kernel => by.is_kernel() && admitted,
+            Origin::Driver => by.is_kernel() && by.always && named,
+            Origin::Module => by.is_kernel() && by.scope.is_empty(),
+        }
+    }
 }
 
 /// A message that was found in a line.
@@ -162,15 +178,19 @@ impl Catalogue {
             .flatten()
             .copied()
             .collect();
+        let origin = origin::origin(line);
         // Whether a line has a word of a source's scope.
         let mut admitted: Vec<Option<bool>> = vec![None; self.parsed.sources.len()];
         let mut found: Vec<(usize, Found)> = Vec::new();
         for place in candidates {
             let pattern = &self.parsed.patterns[place];
             let source = self.parsed.entries[pattern.entry].source;
-            let admits = || words(line).any(|word| self.parsed.sources[source].admits(word));
-            if (pattern.bare || *admitted[source].get_or_insert_with(admits))
+            let by = &self.parsed.sources[source];
+            let admits = || words(line).any(|word| by.admits(word));
+            let named = *admitted[source].get_or_insert_with(admits);
+            if pattern.is_tried(by, origin, named)
                 && let Some(at) = pattern.format.find(line)
+                && !self.is_part(pattern, by, &at, line)
             {
                 found.push((place, at));
             }
@@ -195,6 +215,17 @@ impl Catalogue {
         }
         kept.sort_by_key(|kept| kept.found.range.start);
         kept.into_iter().map(|kept| self.matched(kept)).collect()
+    }
+
+    /// Whether a word or two that are usual by themselves stand within another message.
+    fn is_part(&self, pattern: &Pattern, by: &Source, found: &Found, line: &str) -> bool {
+        let usual = self.parsed.entries[pattern.entry].severity.is_none();
+        if pattern.is_long || !usual || !by.scope.is_empty() {
+            return false;
+        }
+        let before = line[..found.range.start].trim_end();
+        let begins = !pattern.format.begins || before.is_empty() || before.ends_with([':', ']']);
+        !begins || !found.is_whole
     }
 
     /// How much of a line a format explains.
@@ -248,6 +279,10 @@ impl Catalogue {
 }
 
 impl Source {
+    fn is_kernel(&self) -> bool {
+        self.by.starts_with("Linux")
+    }
+
     fn admits(&self, word: &str) -> bool {
         self.scope.iter().any(|known| {
             let numbered = known

@@ -22,7 +22,7 @@ pub use self::systems::System;
 use self::systems::Systems;
 pub use self::unknown::Unknown;
 use self::unknown::{Unknowns, is_about_dsa};
-use crate::catalogue::{Match, catalogue, collapse};
+use crate::catalogue::{Match, begins_with_function, catalogue, collapse};
 use crate::finding::{Severity, printable};
 
 /// What the messages of texts mean.
@@ -213,7 +213,7 @@ impl Texts {
         }
         let system = self.systems.of(number, &prefix, boot, text);
         let text = collapse(text);
-        let mut starts = prefix.starts;
+        let mut starts = prefix.starts || begins_with_function(&text);
         for piece in pieces(&text) {
             let next = Pending::new(number, system, piece.to_owned());
             let next = match self.pending.take() {

@@ -118,12 +118,10 @@ impl Parsed {
         };
         let format = Format::compile(text).ok()?;
         let (letters, count) = format.text();
-        let source = self.sources.last()?;
-        let bare = source.scope.is_empty() || (!source.always && letters >= 15 && count >= 2);
         self.patterns.push(Pattern {
             format,
             letters,
-            bare,
+            is_long: letters >= 15 && count >= 2,
             text: text.to_owned(),
             entry: self.entries.len().checked_sub(1)?,
             span,

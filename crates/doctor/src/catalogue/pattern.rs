@@ -28,6 +28,8 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Format {
     parts: Vec<Part>,
+    /// It begins with text of its own, not with what stands for other text.
+    pub(super) begins: bool,
     /// A word at the end may go on: `idxd_%s`.
     open: bool,
     /// What stands behind, which a line may lack: it tells formats apart.
@@ -40,6 +42,8 @@ pub(super) struct Found {
     pub(super) range: Range<usize>,
     /// Where it ends with what a line may lack.
     pub(super) whole: usize,
+    /// The line has all of that.
+    pub(super) is_whole: bool,
     pub(super) codes: Vec<(Code, String)>,
 }
 
@@ -103,11 +107,15 @@ impl Format {
         }
         literal.push_str(rest);
         push_literal(&mut parts, &mut literal);
+        let begins = matches!(parts.first(), Some(Part::Literal(_)));
         let (open, tail) = trim(&mut parts);
         match parts.first() {
-            Some(Part::Literal(text)) if text.chars().any(is_word) => {
-                Ok(Self { parts, open, tail })
-            }
+            Some(Part::Literal(text)) if text.chars().any(is_word) => Ok(Self {
+                parts,
+                begins,
+                open,
+                tail,
+            }),
             _ => Err(format!("no text is left of {format:?}")),
         }
     }
@@ -210,6 +218,7 @@ impl Format {
         (self.open || !inside).then_some(Found {
             range: start..end,
             whole: whole.unwrap_or(end),
+            is_whole: whole.is_some(),
             codes,
         })
     }

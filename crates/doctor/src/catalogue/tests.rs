@@ -39,6 +39,18 @@ fn each_message_of_a_kernel_is_known_as_one_that_it_prints() {
 }
 
 #[test]
+fn no_message_of_the_driver_is_known_behind_another_driver_s_name() {
+    for pattern in &CATALOGUE.parsed.patterns {
+        let example = collapse(&pattern.format.example());
+        let line = format!("nvme 0000:01:00.0: {example}").to_ascii_lowercase();
+        for found in CATALOGUE.look_up(&line) {
+            let by = found.source.by.as_str();
+            assert!(by != "Linux, drivers/dma/idxd" && found.source.always, "{line}");
+        }
+    }
+}
+
+#[test]
 fn the_longest_format_says_which_kernels_print_it() {
     for (line, first, last) in [
         (
