@@ -276,7 +276,8 @@ impl Texts {
         self.findings.note_function(&plain);
         if line.found.is_empty() {
             let about = is_about_dsa(&plain)
-                || (plain.contains("dmar") && self.findings.names_function(&plain));
+                || (["dmar", " aer: "].iter().any(|word| plain.contains(word))
+                    && self.findings.names_function(&plain));
             if about || self.all_matter {
                 self.unknown.add(line.number, &line.text);
             }

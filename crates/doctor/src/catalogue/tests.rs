@@ -45,7 +45,10 @@ fn no_message_of_the_driver_is_known_behind_another_driver_s_name() {
         let line = format!("nvme 0000:01:00.0: {example}").to_ascii_lowercase();
         for found in CATALOGUE.look_up(&line) {
             let by = found.source.by.as_str();
-            assert!(by != "Linux, drivers/dma/idxd" && found.source.always, "{line}");
+            assert!(
+                by != "Linux, drivers/dma/idxd" && found.source.always,
+                "{line}"
+            );
         }
     }
 }
