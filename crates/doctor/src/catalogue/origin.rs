@@ -37,19 +37,28 @@ const OWN: [&str; 17] = [
     "vfio_pci",
 ];
 
+/// Drivers that a PCI function of a DSA may have.
+const FUNCTION_DRIVERS: [&str; 4] = ["idxd", "pci", "pcieport", "vfio-pci"];
+
 /// Who a plain line is of.
 pub(super) fn origin(line: &str) -> Origin {
     if line.contains("amd-vi: ") {
         return Origin::Module;
     }
     let (message, is_kernel) = message(line);
-    if let Some((driver, device)) = head(message)
-        && (is_function(device) || (is_kernel && device.contains(|c: char| c.is_ascii_digit())))
-    {
-        return match is_own(driver) {
-            true => Origin::Kernel,
-            false => Origin::Driver,
+    if let Some((driver, device)) = head(message) {
+        let own = match is_function(device) {
+            true => Some(FUNCTION_DRIVERS.contains(&driver)),
+            false => {
+                let numbered = device.contains(|c: char| c.is_ascii_digit());
+                (is_kernel && numbered).then(|| is_own(driver))
+            }
         };
+        match own {
+            Some(true) => return Origin::Kernel,
+            Some(false) => return Origin::Driver,
+            None => {}
+        }
     }
     let first = message.split(' ').next().unwrap_or_default();
     let module = first.strip_suffix(':').filter(|name| is_name(name));
@@ -140,6 +149,7 @@ mod tests {
             ("[ 5.1] err[0]: 0x1", Origin::Kernel),
             ("[ 5.1] bios vendor: x; ver: 1", Origin::Kernel),
             ("nvme 0000:01:00.0: x", Origin::Driver),
+            ("crypto 0000:01:00.0: x", Origin::Driver),
             ("<4>[ 5.1][ t123] nvme 01:00.0: x", Origin::Driver),
             (
                 "[mon nov 20 10:00:01 2023] nvme 0000:01:00.0: x",
