@@ -7,21 +7,26 @@
 mod advice;
 mod decode;
 mod fault;
+mod kernels;
 mod library;
+mod origin;
 mod parse;
 mod pattern;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use self::decode::Code;
 pub(crate) use self::decode::Decoded;
+pub(crate) use self::kernels::{Span, upstream};
+use self::origin::Origin;
+pub(crate) use self::origin::begins_with_function;
 use self::parse::Parsed;
-pub(crate) use self::parse::version;
 use self::pattern::{Format, Found};
 pub(crate) use self::pattern::{collapse, readable, words};
 use crate::finding::{Fix, Severity};
-use crate::survey::kernel::Version;
 
 const FILES: [&str; 14] = [
     include_str!("../catalogue/idxd.txt"),
@@ -39,10 +44,6 @@ const FILES: [&str; 14] = [
     include_str!("../catalogue/micros-usual.txt"),
     include_str!("../catalogue/system.txt"),
 ];
-
-/// Kernels whose sources were read, oldest first: a message that two of them print is printed by
-/// those between.
-pub(crate) const KERNELS: [Version; 4] = [(5, 10), (6, 1), (6, 12), (7, 2)];
 
 /// Who prints messages.
 #[derive(Debug, Default)]
@@ -75,19 +76,32 @@ pub(crate) struct Pattern {
     format: Format,
     /// Letters of its own.
     letters: usize,
-    /// It needs no word of the source's scope beside it.
-    bare: bool,
+    /// It has text enough to be told from messages of others.
+    is_long: bool,
     /// As the program's source has it.
     pub(crate) text: String,
     pub(crate) entry: usize,
-    /// The first of [`KERNELS`] that prints it; none if they all do, or it is no kernel's.
-    pub(crate) since: Option<Version>,
-    pub(crate) until: Option<Version>,
+    /// Kernels that print it; none if they all do, or it is no kernel's.
+    span: Option<Span>,
+}
+
+impl Pattern {
+    /// Whether it is looked for in a line, which has a word of the source's scope or not.
+    fn is_tried(&self, by: &Source, origin: Origin, named: bool) -> bool {
+        let admitted = named || by.scope.is_empty() || (!by.always && self.is_long);
+        match origin {
+            Origin::Unknown => admitted,
+            Origin::Kernel => by.is_kernel() && admitted,
+            Origin::Driver => by.is_kernel() && by.always && named,
+            Origin::Module => by.is_kernel() && by.scope.is_empty(),
+        }
+    }
 }
 
 /// A message that was found in a line.
 pub(crate) struct Match<'a> {
-    pub(crate) pattern: &'a Pattern,
+    /// Kernels that print it; none if they all do, or it is no kernel's.
+    pub(crate) span: Option<Span>,
     pub(crate) entry: &'a Entry,
     pub(crate) source: &'a Source,
     /// The place of the entry, which names it.
@@ -108,6 +122,13 @@ impl Match<'_> {
         let fine = !self.decoded.is_empty() && self.decoded.iter().all(|decoded| decoded.fine);
         self.entry.severity.filter(|_| !fine)
     }
+}
+
+/// A format that was found, and is not part of another.
+struct Kept {
+    place: usize,
+    found: Found,
+    span: Option<Span>,
 }
 
 /// All messages.
@@ -157,37 +178,63 @@ impl Catalogue {
             .flatten()
             .copied()
             .collect();
+        let origin = origin::origin(line);
         // Whether a line has a word of a source's scope.
         let mut admitted: Vec<Option<bool>> = vec![None; self.parsed.sources.len()];
         let mut found: Vec<(usize, Found)> = Vec::new();
         for place in candidates {
             let pattern = &self.parsed.patterns[place];
             let source = self.parsed.entries[pattern.entry].source;
-            let admits = || words(line).any(|word| self.parsed.sources[source].admits(word));
-            if (pattern.bare || *admitted[source].get_or_insert_with(admits))
+            let by = &self.parsed.sources[source];
+            let admits = || words(line).any(|word| by.admits(word));
+            let named = *admitted[source].get_or_insert_with(admits);
+            if pattern.is_tried(by, origin, named)
                 && let Some(at) = pattern.format.find(line)
+                && !self.is_part(pattern, by, &at, line)
             {
                 found.push((place, at));
             }
         }
-        // Of those that overlap, the one with the most text of its own.
-        found.sort_by_key(|(place, _)| std::cmp::Reverse(self.parsed.patterns[*place].letters));
-        let mut kept: Vec<(usize, Found)> = Vec::new();
+        let mut kept: Vec<Kept> = Vec::new();
+        // Of those that overlap, the one with the most text of its own, then the longest.
+        found.sort_by_key(|(place, found)| std::cmp::Reverse(self.rank(*place, found)));
         for (place, found) in found {
-            let overlaps = |known: &(usize, Found)| {
-                known.1.range.start < found.range.end && found.range.start < known.1.range.end
-            };
-            if !kept.iter().any(overlaps) {
-                kept.push((place, found));
+            let span = self.parsed.patterns[place].span;
+            let mut overlap = kept.iter_mut().filter(|known| {
+                let known = &known.found.range;
+                known.start < found.range.end && found.range.start < known.end
+            });
+            match overlap.next() {
+                None => kept.push(Kept { place, found, span }),
+                // A line that was cut does not say which of two formats it had.
+                Some(known) if self.rank(known.place, &known.found) == self.rank(place, &found) => {
+                    known.span = known.span.zip(span).map(|(one, other)| one.union(other));
+                }
+                Some(_) => {}
             }
         }
-        kept.sort_by_key(|(_, found)| found.range.start);
-        kept.into_iter()
-            .map(|(place, found)| self.matched(place, found))
-            .collect()
+        kept.sort_by_key(|kept| kept.found.range.start);
+        kept.into_iter().map(|kept| self.matched(kept)).collect()
     }
 
-    fn matched(&self, place: usize, found: Found) -> Match<'_> {
+    /// Whether a word or two that are usual by themselves stand within another message.
+    fn is_part(&self, pattern: &Pattern, by: &Source, found: &Found, line: &str) -> bool {
+        let usual = self.parsed.entries[pattern.entry].severity.is_none();
+        if pattern.is_long || !usual || !by.scope.is_empty() {
+            return false;
+        }
+        let before = line[..found.range.start].trim_end();
+        let begins = !pattern.format.begins || before.is_empty() || before.ends_with([':', ']']);
+        !begins || !found.is_whole
+    }
+
+    /// How much of a line a format explains.
+    fn rank(&self, place: usize, found: &Found) -> (usize, usize) {
+        let letters = self.parsed.patterns[place].letters;
+        (letters, found.whole - found.range.start)
+    }
+
+    fn matched(&self, Kept { place, found, span }: Kept) -> Match<'_> {
         let pattern = &self.parsed.patterns[place];
         let entry = &self.parsed.entries[pattern.entry];
         let mut function = None;
@@ -199,7 +246,7 @@ impl Catalogue {
             }
         }
         Match {
-            pattern,
+            span,
             entry,
             source: &self.parsed.sources[entry.source],
             number: pattern.entry,
@@ -232,6 +279,10 @@ impl Catalogue {
 }
 
 impl Source {
+    fn is_kernel(&self) -> bool {
+        self.by.starts_with("Linux")
+    }
+
     fn admits(&self, word: &str) -> bool {
         self.scope.iter().any(|known| {
             let numbered = known

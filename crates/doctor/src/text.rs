@@ -22,7 +22,7 @@ pub use self::systems::System;
 use self::systems::Systems;
 pub use self::unknown::Unknown;
 use self::unknown::{Unknowns, is_about_dsa};
-use crate::catalogue::{Match, catalogue, collapse};
+use crate::catalogue::{Match, begins_with_function, catalogue, collapse};
 use crate::finding::{Severity, printable};
 
 /// What the messages of texts mean.
@@ -213,7 +213,7 @@ impl Texts {
         }
         let system = self.systems.of(number, &prefix, boot, text);
         let text = collapse(text);
-        let mut starts = prefix.starts;
+        let mut starts = prefix.starts || begins_with_function(&text);
         for piece in pieces(&text) {
             let next = Pending::new(number, system, piece.to_owned());
             let next = match self.pending.take() {
@@ -276,7 +276,8 @@ impl Texts {
         self.findings.note_function(&plain);
         if line.found.is_empty() {
             let about = is_about_dsa(&plain)
-                || (plain.contains("dmar") && self.findings.names_function(&plain));
+                || (["dmar", " aer: "].iter().any(|word| plain.contains(word))
+                    && self.findings.names_function(&plain));
             if about || self.all_matter {
                 self.unknown.add(line.number, &line.text);
             }
@@ -300,6 +301,7 @@ impl Texts {
                 line: line.number,
                 says: printable(&line.text),
                 system: line.system,
+                span: found.span,
             };
             self.findings.add(found, severity, seen);
         }

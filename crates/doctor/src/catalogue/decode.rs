@@ -14,8 +14,12 @@ pub(super) enum Code {
     Command,
     /// The status of a completion record, of SWERROR or of the event log.
     Status,
+    /// The status of a completion record as a debugger prints it, in decimal.
+    Record,
     /// The first 8 bytes of SWERROR.
     SoftwareError,
+    /// The first 8 bytes of a page request.
+    PageRequest,
     /// An error number, or its text.
     Errno,
     /// A status of DML's C interface.
@@ -48,10 +52,12 @@ impl Decoded {
     }
 }
 
-const NAMES: [(&str, Code); 8] = [
+const NAMES: [(&str, Code); 10] = [
     ("command", Code::Command),
     ("status", Code::Status),
+    ("record", Code::Record),
     ("swerror", Code::SoftwareError),
+    ("request", Code::PageRequest),
     ("errno", Code::Errno),
     ("dml", Code::Dml),
     ("qpl", Code::Qpl),
@@ -65,6 +71,22 @@ impl Code {
             .iter()
             .find(|known| known.0 == name)
             .map(|known| known.1)
+    }
+
+    /// Such a number that stands for a fault.
+    #[cfg(test)]
+    pub(super) fn example(self) -> &'static str {
+        match self {
+            Self::Command => "0x14",
+            Self::Status => "0x10",
+            Self::Record => "131",
+            Self::PageRequest => "6a080001",
+            Self::SoftwareError => "0x0000000300011a2d",
+            Self::Errno => "-22",
+            Self::Dml | Self::Qpl => "100",
+            Self::Function => "6a:01.0",
+            Self::Fault => "0x06",
+        }
     }
 
     /// The length of such a number at the start of a text.
@@ -91,7 +113,9 @@ impl Code {
         match self {
             Self::Command => command(hex(text)?),
             Self::Status => status(Status(hex(text)?.try_into().ok()?)),
+            Self::Record => record(text),
             Self::SoftwareError => software_error(hex(text)?),
+            Self::PageRequest => page_request(hex(text)?),
             Self::Errno => errno(text),
             Self::Dml => library::dml(text.parse().ok()?),
             Self::Qpl => library::qpl(text.parse().ok()?),
@@ -124,9 +148,36 @@ pub(super) fn status(status: Status) -> Option<Decoded> {
     })
 }
 
+fn record(text: &str) -> Option<Decoded> {
+    let number: u8 = match text.strip_prefix("0x") {
+        Some(digits) => u8::from_str_radix(digits, 16).ok()?,
+        None => text.parse().ok()?,
+    };
+    status(Status(number))
+}
+
+const NO_PASID: &str = "The queue has no PASID, and a program's addresses mean nothing without one; touching pages does not help. See that pasid_enabled is 1 \
+(check sva), and enable the queue anew. The addresses of a kernel client are not mapped for the device.";
+
+/// A page request as the remapping unit queues it (VT-d specification, page request descriptor).
+fn page_request(head: u64) -> Option<Decoded> {
+    let source = head >> 16 & 0xffff;
+    let (bus, device, function) = (source >> 8, source >> 3 & 0x1f, source & 7);
+    let function = format!("the function is {bus:02x}:{device:02x}.{function}");
+    Some(match head >> 8 & 1 {
+        0 => Decoded::new(format!("{function}, and gave no PASID"), NO_PASID),
+        _ => Decoded::new(format!("{function}, PASID {}", head >> 32 & 0xf_ffff), ""),
+    })
+}
+
 fn software_error(register: u64) -> Option<Decoded> {
     let head = ErrorHead::from_bits(register);
     let error = Status(head.error());
+    let is_page_fault = matches!(error.defined(), 0x03 | 0x04 | 0x06 | 0x1a | 0x1f);
+    let advice = match head.descriptor_valid() && head.pasid() == 0 && is_page_fault {
+        true => NO_PASID,
+        false => advice::of(error),
+    };
     let operation = match Opcode::try_from(head.operation()) {
         Ok(opcode) => opcode.name().to_owned(),
         Err(_) => format!("{:#04x}", head.operation()),
@@ -139,8 +190,12 @@ fn software_error(register: u64) -> Option<Decoded> {
         true => format!(", operation {operation}, PASID {}", head.pasid()),
         false => String::new(),
     };
-    let what = format!("{error}{queue}{descriptor}");
-    Some(Decoded::new(what, advice::of(error)))
+    let stale = match head.valid() {
+        true => "",
+        false => " (valid is 0: left from an earlier error)",
+    };
+    let what = format!("{error}{queue}{descriptor}{stale}");
+    Some(Decoded::new(what, advice))
 }
 
 /// Number, name and text of the errors that these programs print.
@@ -212,6 +267,20 @@ mod tests {
             text.contains("bad_opcode") && text.contains("queue 2"),
             "{text}"
         );
+        // A completion record that could not be written: the page is there to be touched if the
+        // descriptor had a PASID.
+        let record = |text: &str| Code::SoftwareError.decode(text).unwrap();
+        let without = record("0x0000000300011a2d");
+        assert!(without.advice.contains("pasid_enabled"), "{without:?}");
+        assert!(!without.what.contains("earlier error"), "{without:?}");
+        assert!(record("0x0000050300011a2d").advice.contains("Touch"));
+        assert!(record("0x0000000300011a2c").what.contains("earlier error"));
+        let request = Code::PageRequest.decode("6a080001").unwrap();
+        assert!(request.what.contains("6a:01.0") && request.advice.contains("pasid_enabled"));
+        let request = Code::PageRequest.decode("56a080101").unwrap();
+        assert!(request.what.contains("PASID 5") && request.advice.is_empty());
+        assert_eq!(what(Code::Record, "131"), what(Code::Status, "0x83"));
+        assert_eq!(what(Code::Record, "0x83"), what(Code::Status, "0x83"));
         assert!(what(Code::Errno, "-95").contains("EOPNOTSUPP"));
         assert!(what(Code::Errno, "invalid argument").contains("EINVAL"));
         assert_eq!(Code::Errno.decode("-4711"), None);

@@ -8,6 +8,7 @@ const UNMAPPED: &str = "The device used an address that is not mapped for it, or
 they stay mapped until the descriptors are complete.";
 const NO_SVA: &str = "The queue has no PASID, or the kernel did not turn PASIDs on for the function: see that pasid_enabled is 1 (check sva), and enable the \
 queue anew.";
+const UNATTACHED: &str = "No driver has set the function up, or it goes on after its driver has left: for a DSA, load idxd or reset the function. A graphics device that the firmware left running does it at each start, and harms nothing.";
 const OTHER: &str = "Give the whole line to the maintainers of drivers/iommu/intel.";
 
 /// What a reason says: `0x5a` as newer kernels print it, `06` as 5.10 does, in decimal.
@@ -27,9 +28,9 @@ pub(super) fn reason(text: &str) -> Option<Decoded> {
 /// What a reason means, and what to do.
 const fn meaning(reason: u8) -> (&'static str, &'static str) {
     match reason {
-        0x01 | 0x02 => (
+        0x01 | 0x02 | 0x39 | 0x41 => (
             "the function has no entry in the unit's tables: nothing is set up for it",
-            NO_SVA,
+            UNATTACHED,
         ),
         0x03 | 0x04 | 0x07..=0x0c => ("the unit found an entry of its tables broken", FIRMWARE),
         0x05 => (
@@ -50,12 +51,12 @@ const fn meaning(reason: u8) -> (&'static str, &'static str) {
             "the device used a PASID and the unit runs in legacy mode",
             "Boot with intel_iommu=on,sm_on.",
         ),
-        0x38..=0x3a => (
-            "the unit found its root entry for the device absent or broken",
+        0x38 | 0x3a => (
+            "the unit found its root entry for the device broken",
             FIRMWARE,
         ),
-        0x40..=0x43 => (
-            "the unit found its context entry for the device absent or broken",
+        0x40 | 0x42 | 0x43 => (
+            "the unit found its context entry for the device broken",
             FIRMWARE,
         ),
         0x44 => (
@@ -118,6 +119,14 @@ mod tests {
         assert_eq!(reason("0x38"), reason("56"));
         assert!(reason("0x3a").unwrap().what.contains("root entry"));
         assert!(reason("0x47").unwrap().advice.contains("block_on_fault"));
+        // A request without a PASID may fail so, too: it is no matter of shared virtual addressing.
+        for absent in ["0x01", "2", "0x39", "0x41"] {
+            let advice = reason(absent).unwrap().advice;
+            assert!(
+                advice.contains("load idxd") && !advice.contains("sva"),
+                "{absent}"
+            );
+        }
         assert_eq!(reason("5a"), None);
     }
 }

@@ -9,15 +9,14 @@
 //! | `error CHECK...: TEXT` | an entry: how bad it is, the checks that find its cause, what it means |
 //! | `fix: TEXT`, `$ COMMAND` | what to do |
 //! | `or: TEXT` | the same, where no number of the message says it |
-//! | `"FORMAT" [SINCE-UNTIL]` | a message of the entry, as printf has it, and the kernels that print it |
+//! | `"FORMAT" [FIRST-LAST]` | a message of the entry, as printf has it, and the kernels that print it |
 //!
 //! A line that begins with two spaces continues the one before; `#` begins a comment. Instead of
 //! `error` stands `warning`, `note` or `usual`.
 
 use super::pattern::Format;
-use super::{Entry, Pattern, Source};
+use super::{Entry, Pattern, Source, Span};
 use crate::finding::{Fix, Severity};
-use crate::survey::kernel::Version;
 
 /// What the files hold.
 #[derive(Default)]
@@ -113,32 +112,20 @@ impl Parsed {
 
     fn format(&mut self, rest: &str) -> Option<()> {
         let (text, span) = rest.rsplit_once('"')?;
-        let (since, until) = match span.trim() {
-            "" => (None, None),
-            span => {
-                let (since, until) = span.split_once('-')?;
-                (Some(version(since)?), Some(version(until)?))
-            }
+        let span = match span.trim() {
+            "" => None,
+            span => Some(Span::parse(span)?),
         };
         let format = Format::compile(text).ok()?;
         let (letters, count) = format.text();
-        let source = self.sources.last()?;
-        let bare = source.scope.is_empty() || (!source.always && letters >= 15 && count >= 2);
         self.patterns.push(Pattern {
             format,
             letters,
-            bare,
+            is_long: letters >= 15 && count >= 2,
             text: text.to_owned(),
             entry: self.entries.len().checked_sub(1)?,
-            since,
-            until,
+            span,
         });
         Some(())
     }
-}
-
-/// Major and minor of `6.12`, or of a release such as `6.8.0-31-generic`.
-pub(crate) fn version(text: &str) -> Option<Version> {
-    let mut numbers = text.split(|c: char| !c.is_ascii_digit());
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }

@@ -28,14 +28,22 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Format {
     parts: Vec<Part>,
+    /// It begins with text of its own, not with what stands for other text.
+    pub(super) begins: bool,
     /// A word at the end may go on: `idxd_%s`.
     open: bool,
+    /// What stands behind, which a line may lack: it tells formats apart.
+    tail: Vec<Part>,
 }
 
 /// Where a format was found, and what stood for its codes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) range: Range<usize>,
+    /// Where it ends with what a line may lack.
+    pub(super) whole: usize,
+    /// The line has all of that.
+    pub(super) is_whole: bool,
     pub(super) codes: Vec<(Code, String)>,
 }
 
@@ -99,9 +107,15 @@ impl Format {
         }
         literal.push_str(rest);
         push_literal(&mut parts, &mut literal);
-        let open = trim(&mut parts);
+        let begins = matches!(parts.first(), Some(Part::Literal(_)));
+        let (open, tail) = trim(&mut parts);
         match parts.first() {
-            Some(Part::Literal(text)) if text.chars().any(is_word) => Ok(Self { parts, open }),
+            Some(Part::Literal(text)) if text.chars().any(is_word) => Ok(Self {
+                parts,
+                begins,
+                open,
+                tail,
+            }),
             _ => Err(format!("no text is left of {format:?}")),
         }
     }
@@ -136,6 +150,21 @@ impl Format {
             size.1 += words(literal).filter(|word| word.len() > 1).count();
         }
         size
+    }
+
+    /// A text that the format prints.
+    #[cfg(test)]
+    pub(super) fn example(&self) -> String {
+        let parts = self.parts.iter().chain(&self.tail);
+        let texts = parts.map(|part| match part {
+            Part::Literal(text) => text.as_str(),
+            Part::Any => "x",
+            Part::Decimal => "3",
+            Part::Float => "3.5",
+            Part::Hex => "2a",
+            Part::Code(code) => code.example(),
+        });
+        texts.collect()
     }
 
     /// The first place where the format stands in plain text.
@@ -184,8 +213,12 @@ impl Format {
             };
         }
         let inside = text[..end].ends_with(is_word) && text[end..].starts_with(is_word);
+        let tail = self.tail.split(|part| *part == Part::Any).next();
+        let whole = fixed(tail.unwrap_or_default(), text, end, &mut Vec::new());
         (self.open || !inside).then_some(Found {
             range: start..end,
+            whole: whole.unwrap_or(end),
+            is_whole: whole.is_some(),
             codes,
         })
     }
@@ -282,8 +315,8 @@ fn push_literal(parts: &mut Vec<Part>, literal: &mut String) {
 }
 
 /// Leaves out what a line may lack: what stands for other text at the edges, and punctuation.
-/// Whether a word at the end was cut.
-fn trim(parts: &mut Vec<Part>) -> bool {
+/// Whether a word at the end was cut, and what was left out there.
+fn trim(parts: &mut Vec<Part>) -> (bool, Vec<Part>) {
     let loose = |part: &Part| match part {
         Part::Literal(text) => !text.contains(is_word),
         Part::Code(_) => false,
@@ -294,8 +327,10 @@ fn trim(parts: &mut Vec<Part>) -> bool {
         .position(|part| !loose(part) && !matches!(part, Part::Code(_)));
     parts.drain(..start.unwrap_or(parts.len()));
     let mut open = false;
-    while parts.last().is_some_and(loose) {
-        open = !matches!(parts.pop(), Some(Part::Literal(_)));
+    let end = parts.iter().rposition(|part| !loose(part));
+    let mut tail = parts.split_off(end.map_or(0, |end| end + 1));
+    if let Some(first) = tail.first() {
+        open = !matches!(first, Part::Literal(_));
     }
     let cut = matches!(parts.last(), Some(Part::Literal(text)) if text.ends_with(is_word));
     open &= cut;
@@ -305,11 +340,13 @@ fn trim(parts: &mut Vec<Part>) -> bool {
             .to_owned();
     }
     if let Some(Part::Literal(text)) = parts.last_mut() {
-        *text = text
-            .trim_end_matches(['.', ':', ',', ' ', '!', '('])
-            .to_owned();
+        let end = text.trim_end_matches(['.', ':', ',', ' ', '!', '(']).len();
+        let rest = text.split_off(end);
+        if !rest.is_empty() {
+            tail.insert(0, Part::Literal(rest));
+        }
     }
-    open
+    (open, tail)
 }
 
 fn begins_word(text: &str, start: usize, literal: &str) -> bool {
@@ -358,6 +395,24 @@ mod tests {
             ("%s: timeout!", "timeouts"),
         ] {
             assert_eq!(found(format, text), None, "{format}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_a_line_may_lack_counts_where_it_stands() {
+        for (format, text, whole) in [
+            ("failed: %d", "failed: -28", 11),
+            ("failed.", "failed: -28", 6),
+            ("failed.", "failed.", 7),
+            ("failed. %d", "failed.", 6),
+            ("failed: %s (%d)", "failed: x (3)", 8),
+        ] {
+            let found = Format::compile(format).unwrap().find(text).unwrap();
+            assert_eq!(
+                (found.range.end, found.whole),
+                (6, whole),
+                "{format}: {text}"
+            );
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::systems::{System, Systems};
-use crate::catalogue::{KERNELS, Match};
+use crate::catalogue::{Match, Span};
 use crate::checks::CHECKS;
 use crate::finding::{Fix, Severity, printable};
 use crate::survey::kernel::Version;
@@ -40,8 +40,6 @@ pub struct Explained {
     pub(super) entry: usize,
     #[serde(skip)]
     pub(super) function: Option<String>,
-    #[serde(skip)]
-    pub(super) span: (Option<Version>, Option<Version>),
 }
 
 /// A line of a text.
@@ -55,6 +53,9 @@ pub struct Seen {
     pub says: String,
     /// Place in the list of systems.
     pub system: usize,
+    /// Kernels that print it.
+    #[serde(skip)]
+    pub(super) span: Option<Span>,
 }
 
 /// Messages that differ in more than these are counted together.
@@ -145,7 +146,7 @@ impl Findings {
             severity,
             what: printable(&what),
             by: found.source.by.clone(),
-            versions: versions(found),
+            versions: found.span.map_or_else(|| found.source.of.clone(), versions),
             checks: found.entry.checks.clone(),
             fix: Fix {
                 advice: advice.join(" "),
@@ -157,7 +158,6 @@ impl Findings {
             is_decoded: !decoded.is_empty(),
             entry: found.number,
             function: function.map(str::to_owned),
-            span: (found.pattern.since, found.pattern.until),
         });
     }
 
@@ -222,14 +222,13 @@ impl Explained {
             let Some(system) = systems.get(seen.system) else {
                 continue;
             };
-            if system
-                .version()
-                .is_some_and(|version| excludes(self.span, version))
+            if let Some((span, version)) = seen.span.zip(system.version())
+                && span.excludes(version)
             {
                 let release = system.kernel.as_deref().unwrap_or_default();
                 conflicts.push(format!(
                     "line {} follows the start of Linux {}, which does not print this ({} does): the lines are of two kernels, or a distribution has ported the driver",
-                    seen.line, printable(release), self.versions
+                    seen.line, printable(release), versions(span)
                 ));
             }
         }
@@ -237,43 +236,35 @@ impl Explained {
     }
 }
 
-/// Whether a kernel certainly does not print what those from the first to the last of a span do.
-fn excludes((since, until): (Option<Version>, Option<Version>), kernel: Version) -> bool {
-    let before = KERNELS.iter().rfind(|known| Some(**known) < since);
-    let after = KERNELS.iter().find(|known| Some(**known) > until);
-    let too_old = since.is_some() && before.is_some_and(|before| kernel <= *before);
-    let too_new = until.is_some() && after.is_some_and(|after| kernel >= *after);
-    too_old || too_new
-}
-
 /// Lines of one system, whose kernel is not named, that no kernel prints together.
 fn contradictions(findings: &[Explained], systems: &Systems) -> Vec<String> {
     let mut conflicts = Vec::new();
     for (place, system) in systems.all.iter().enumerate() {
-        let of = findings.iter().filter(|finding| {
-            system.kernel.is_none() && finding.seen.iter().any(|seen| seen.system == place)
-        });
-        let spans: Vec<&Explained> = of.filter(|finding| finding.span.0.is_some()).collect();
-        let old = spans.iter().min_by_key(|finding| finding.span.1);
-        let new = spans.iter().max_by_key(|finding| finding.span.0);
-        if let (Some(old), Some(new)) = (old, new)
-            && old.span.1 < new.span.0
+        let lines = findings.iter().flat_map(|finding| &finding.seen);
+        let of = lines.filter(|seen| system.kernel.is_none() && seen.system == place);
+        let spans: Vec<(Span, &Seen)> = of.filter_map(|seen| Some((seen.span?, seen))).collect();
+        let old = spans.iter().min_by_key(|(span, _)| span.last);
+        let new = spans.iter().max_by_key(|(span, _)| span.first);
+        if let (Some((first, old)), Some((last, new))) = (old, new)
+            && !first.meets(*last)
         {
             conflicts.push(format!(
                 "lines of two kernels: line {} is printed by {}, line {} by {}",
-                old.seen[0].line, old.versions, new.seen[0].line, new.versions
+                old.line,
+                versions(*first),
+                new.line,
+                versions(*last)
             ));
         }
     }
     conflicts
 }
 
-fn versions(found: &Match<'_>) -> String {
+fn versions(Span { first, last }: Span) -> String {
     let name = |version: Version| format!("{}.{}", version.0, version.1);
-    match (found.pattern.since, found.pattern.until) {
-        (Some(since), Some(until)) if since == until => format!("Linux {}", name(since)),
-        (Some(since), Some(until)) => format!("Linux {} to {}", name(since), name(until)),
-        _ => found.source.of.clone(),
+    match first == last {
+        true => format!("Linux {}", name(first)),
+        false => format!("Linux {} to {}", name(first), name(last)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::prefix::{Prefix, kernel};
-use crate::catalogue::version;
+use crate::catalogue::upstream;
 use crate::survey::kernel::Version;
 
 /// A kernel's run on a host, as far as a text shows it.
@@ -20,8 +20,9 @@ pub struct System {
 }
 
 impl System {
+    /// None where a distribution may have ported what its kernel prints.
     pub(super) fn version(&self) -> Option<Version> {
-        version(self.kernel.as_deref()?)
+        upstream(self.kernel.as_deref()?)
     }
 }
 

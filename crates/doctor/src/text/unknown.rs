@@ -115,6 +115,15 @@ fn is_shown(plain: &str) -> bool {
     if words.by_ref().take(3).any(is_prompt) || COMMANDS.contains(&first) {
         return true;
     }
+    // `lsmod` shows size and users, `modinfo` where the module is.
+    let is_number = |word: Option<&str>| {
+        word.is_some_and(|word| word.bytes().all(|digit| digit.is_ascii_digit()))
+    };
+    let mut columns = plain.split(' ').skip(1);
+    let is_lsmod = is_number(columns.next()) && is_number(columns.next());
+    if is_lsmod || plain.starts_with("filename: ") {
+        return true;
+    }
     // A sentence of a person.
     let prose =
         plain.split(' ').count() >= 8 && plain.ends_with(['.', '?']) && !plain.contains(": ");
@@ -159,6 +168,9 @@ mod tests {
             "sh-5.1# cat /sys/bus/dsa/devices/dsa0/pasid_enabled",
             "i tried accel-config with the file of the guide and it did not help.",
             "dsa0 dsa1 wq0.0",
+            "idxd 106496 0",
+            "idxd_bus 16384 2 iaa_crypto,idxd",
+            "filename: /lib/modules/6.2.0-31-generic/kernel/drivers/dma/idxd/idxd.ko",
             "/sys/bus/dsa/devices/dsa0",
         ] {
             assert!(!is_about_dsa(line), "{line}");

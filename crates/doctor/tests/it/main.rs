@@ -5,4 +5,5 @@
 mod fixtures;
 mod hostile;
 mod messages;
+mod reports;
 mod texts;

@@ -7,12 +7,12 @@ const SOURCES: [(&str, &str, usize); 16] = [
     (
         "Linux, drivers/dma/idxd",
         include_str!("../messages/idxd.txt"),
-        166,
+        173,
     ),
     (
         "Linux, drivers/dma/dmaengine.c",
         include_str!("../messages/dmaengine.txt"),
-        18,
+        20,
     ),
     (
         "Linux, drivers/dma/dmatest.c",
@@ -22,7 +22,7 @@ const SOURCES: [(&str, &str, usize); 16] = [
     (
         "Linux, drivers/iommu/intel",
         include_str!("../messages/iommu.txt"),
-        318,
+        329,
     ),
     (
         "accel-config",
@@ -119,6 +119,25 @@ fn a_queue_that_cannot_be_opened_is_an_error_of_the_program_that_opens_it() {
     assert_eq!((explanation.usual, explanation.unknown.count), (0, 1));
 }
 
+/// The kernel around the driver names the device, and each such line says what to do.
+#[test]
+fn what_the_kernel_says_around_the_driver_is_explained_and_never_usual() {
+    for line in include_str!("../messages/kernel.txt").lines() {
+        let explanation = explain(line);
+        assert_eq!(
+            (explanation.usual, explanation.unknown.count),
+            (0, 0),
+            "{line}"
+        );
+        assert_eq!(explanation.findings.len(), 1, "{line}");
+        let finding = &explanation.findings[0];
+        let note = finding.severity == Severity::Note;
+        assert!(note || !finding.fix.advice.is_empty(), "{line}");
+    }
+    let explanation = explain("idxd 0000:6a:01.0: Removing from iommu group 5");
+    assert_eq!((explanation.usual, explanation.findings), (1, vec![]));
+}
+
 fn read(text: &'static str) -> Explanation {
     let mut texts = Texts::new();
     texts.read("log", text.as_bytes()).unwrap();
@@ -127,7 +146,12 @@ fn read(text: &'static str) -> Explanation {
 
 #[test]
 fn lines_of_other_devices_are_left_alone() {
-    let others = include_str!("../messages/others.txt");
+    // Everyday lines, then those whose words are the driver's, its users' or the remapping unit's.
+    are_left_alone(include_str!("../messages/others.txt"));
+    are_left_alone(include_str!("../messages/other-drivers.txt"));
+}
+
+fn are_left_alone(others: &'static str) {
     assert!(others.lines().count() >= 100);
     for line in others.lines() {
         let explanation = read(line);

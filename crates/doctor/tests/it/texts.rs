@@ -151,6 +151,93 @@ fn several_systems_in_a_text_are_told_apart() {
 }
 
 #[test]
+fn a_message_that_another_kernel_prints_in_other_words_is_judged_by_its_own() {
+    let old =
+        "[ 0.0] Linux version 5.10.0-9-amd64 (x)\n[ 5.1] idxd 0000:6a:01.0: WQ name not set.\n";
+    let new = "[ 0.0] Linux version 7.1.13 (x)\n[ 5.1] idxd 0000:6a:01.0: wq 3 name not set.\n";
+    let explanation = read(format!("{old}[ 90.0] x\n{new}"));
+    assert_eq!(explanation.systems.len(), 2);
+    assert_eq!(explanation.findings[0].count, 2);
+    assert_eq!(explanation.findings[0].conflicts, [""; 0]);
+    let swapped = read(format!(
+        "{}[ 90.0] x\n{new}",
+        old.replace("WQ name", "wq 1 name")
+    ));
+    assert_eq!(swapped.findings[0].conflicts.len(), 1);
+    // A distribution ports messages to older kernels.
+    for release in [
+        "4.18.0-553.el8_10.x86_64",
+        "5.14.0-427.el9.x86_64",
+        "5.15.0-91-generic",
+    ] {
+        let text =
+            format!("[ 0.0] Linux version {release} (x)\n[ 5.1] idxd 0000:6a:01.0: FLR failed\n");
+        assert_eq!(read(text).findings[0].conflicts, [""; 0], "{release}");
+    }
+}
+
+/// Lines that the sources of each of these kernels have.
+#[test]
+fn lines_of_one_kernel_are_not_called_lines_of_two() {
+    for (release, lines) in [
+        (
+            "5.12.9",
+            &[
+                "idxd 0000:6a:01.0: Failed to enable PASID. No SVA support: -22",
+                "idxd 0000:6a:01.0: WQ name not set.",
+                "idxd 0000:6a:01.0: Failed enabling 9 MSIX entries: -28",
+                "DMAR: IOMMU feature pasid inconsistent",
+            ][..],
+        ),
+        (
+            "5.15.148",
+            &[
+                "idxd 0000:6a:01.0: Failed to enable PASID. No SVA support: -22",
+                "idxd 0000:6a:01.0: Unable to turn on SVA feature.",
+                "idxd 0000:6a:01.0: wq 3 name not set.",
+                "DMAR: IOMMU feature pasid inconsistent",
+                "DMAR: VT-d detected Invalidation Time-out Error: SID 0",
+            ],
+        ),
+        (
+            "6.4.0",
+            &[
+                "idxd 0000:6a:01.0: IDXD debugfs failed to setup",
+                "idxd 0000:6a:01.0: No in-kernel DMA with PASID.",
+                "idxd 0000:6a:01.0: Unable to turn on user SVA feature.",
+                "idxd 0000:6a:01.0: Failed to request irq 3.",
+                "DMAR: PTE not present at level 1",
+            ],
+        ),
+        (
+            "7.1.13",
+            &[
+                "idxd 0000:6a:01.0: wq 3 enabling failed: -6",
+                "idxd 0000:6a:01.0: No in-kernel DMA with PASID. -95",
+                "idxd 0000:6a:01.0: FLR failed",
+                "idxd 0000:6a:01.0: Writing wq 3 config failed: -6",
+            ],
+        ),
+    ] {
+        for head in [
+            String::new(),
+            format!("[ 0.0] Linux version {release} (x)\n"),
+        ] {
+            let lines: String = lines
+                .iter()
+                .map(|line| format!("[ 5.1] {line}\n"))
+                .collect();
+            let explanation = read(format!("{head}{lines}"));
+            assert_eq!(explanation.conflicts, [""; 0], "{release}");
+            assert!(explanation.findings.len() > 2, "{explanation:?}");
+            for finding in &explanation.findings {
+                assert_eq!(finding.conflicts, [""; 0], "{release}: {}", finding.what);
+            }
+        }
+    }
+}
+
+#[test]
 fn faults_of_other_devices_are_notes() {
     let gpu = "DMAR: [DMA Read NO_PASID] Request device [00:02.0] fault addr 0x1000 [fault reason 0x06] PTE Read access is not set\n";
     let with = format!("idxd 0000:6a:01.0: Intel(R) Accelerator Device (v100)\n{gpu}{FAULT}\n");
