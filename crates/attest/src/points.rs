@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use dray_figures::{
-    FiguresError, Metric, Metrics, Model, Observation, PARAMETER_POINTS, QueuePoint, configured_queue,
-    measure_points, queue_points, recover,
+    FiguresError, Metric, Metrics, Model, Observation, PARAMETER_POINTS, QueuePoint,
+    configured_queue, measure_points, queue_points, recover,
 };
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;

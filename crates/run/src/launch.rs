@@ -167,7 +167,14 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
     let countdowns = Countdowns::to(session.injected_panic);
     let memory = RemoteMemory::new(spaces.clone(), session.presence);
     let countdown = &countdowns.dispatcher;
-    let machine = SessionDevices::start(driver, &memory, &mut recorder, countdown, session)?;
+    let machine = SessionDevices::start(
+        driver,
+        &memory,
+        &mut recorder,
+        countdown,
+        session.chaos,
+        session.deviation,
+    )?;
     let machine = Arc::new(machine.with_iax(session).with_char_links());
     let rules = Rules {
         require: session.require,

@@ -8,7 +8,9 @@ use std::time::Duration;
 use dray_device::{Function, Portal};
 use dray_idxd::Profile;
 use dray_idxd::driver::{ClientId, Driver, Entry, EntryKind, Errno, Part, Personality};
-use dray_realtime::{Engines, Event, MappedPortal, Options, RealtimeDevice, SharedMemory};
+use dray_realtime::{
+    Chaos, Deviation, Engines, Event, MappedPortal, Options, RealtimeDevice, SharedMemory,
+};
 
 use crate::fault_injection::Countdown;
 use crate::iax::Iax;
@@ -92,7 +94,8 @@ impl SessionDevices {
         memory: &M,
         recorder: &mut Recorder,
         countdown: &Arc<Countdown>,
-        session: &Session,
+        chaos: Option<Chaos>,
+        deviation: Option<Deviation>,
     ) -> Result<SessionDevices, RunError> {
         let mut devices = Vec::new();
         let pollers = Pollers::default();
@@ -102,8 +105,8 @@ impl SessionDevices {
                 engines: engines(),
                 steps: recorder.is_wanted() || countdown.is_wanted(),
                 hold: recorder.holds(),
-                chaos: session.chaos,
-                deviation: session.deviation,
+                chaos,
+                deviation,
                 ..Options::default()
             };
             // Errors are in the registers.

@@ -223,7 +223,11 @@ extern "C" fn watch(_: *mut c_void) -> *mut c_void {
     end()
 }
 
+/// How long a device has for what it copies.
+const DEVICES: Duration = Duration::from_millis(100);
+
 fn end() -> ! {
+    dray_tier::copier::wait_for_devices(DEVICES);
     // SAFETY: it ends this process.
     unsafe { libc::syscall(libc::SYS_exit_group, 0) };
     unreachable!("exit_group returns to nobody")

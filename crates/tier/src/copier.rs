@@ -5,7 +5,7 @@ mod device;
 mod switch;
 
 pub use cores::Cores;
-pub use device::{DeviceCopier, HwCopier, VirtualCopier};
+pub use device::{DeviceCopier, HwCopier, VirtualCopier, wait_for_devices};
 pub use switch::Switch;
 
 use thiserror::Error;

@@ -112,7 +112,8 @@ fn machine(memory: &Arc<Gated>) -> Arc<SessionDevices> {
     // SAFETY: what a test's descriptor names is kept until its queue has been drained.
     let memory = unsafe { ProcessMemory::new(memory.clone()) };
     let mut recorder = Recorder::new(&Recording::default(), &Arc::default(), false).unwrap();
-    let machine = SessionDevices::start(driver, &memory, &mut recorder, &Arc::default(), None);
+    let machine =
+        SessionDevices::start(driver, &memory, &mut recorder, &Arc::default(), None, None);
     Arc::new(machine.unwrap())
 }
 

@@ -1,5 +1,8 @@
 //! Devices as copiers: the virtual one in real time, and those of this machine.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
 use dray::hw::{self, HwMover, HwOptions};
 use dray::pages::{PageCopy, PageList};
 use dray::virt::{Options, VirtualDevice, VirtualMover};
@@ -15,6 +18,38 @@ const LONGEST: u64 = 2 << 20;
 const SLOTS: usize = 16;
 /// Queues of the virtual device, and so channels.
 const MOST_CHANNELS: usize = 8;
+
+/// Lists that devices of this process are copying.
+static COPYING: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits until no device copies for this process any more, for at most so long: who ends it takes memory away from
+/// what is in flight. Whether that is so.
+pub fn wait_for_devices(at_most: Duration) -> bool {
+    let since = Instant::now();
+    while COPYING.load(Ordering::SeqCst) > 0 {
+        if since.elapsed() > at_most {
+            return false;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    true
+}
+
+/// A list that devices are copying.
+struct Copying;
+
+impl Copying {
+    fn begin() -> Copying {
+        COPYING.fetch_add(1, Ordering::SeqCst);
+        Copying
+    }
+}
+
+impl Drop for Copying {
+    fn drop(&mut self) {
+        COPYING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// Copies by a mover on each of its channels. It touches windows of the engine alone.
 #[derive(Debug)]
@@ -89,6 +124,7 @@ impl<M: Mover + Send> PageCopier for DeviceCopier<M> {
     }
 
     unsafe fn copy(&mut self, list: &[Copy]) -> Result<Copied, CopyError> {
+        let _copying = Copying::begin();
         let failed = |cause: String| CopyError {
             copier: self.name,
             cause,
