@@ -61,6 +61,9 @@ pub struct Options {
     pub hold: bool,
     /// An adversary chooses among what the specification allows; slower, for tests of programs.
     pub chaos: Option<Chaos>,
+    /// A driver that is not dray's, as a guest's, issues all commands and resets the device when it has halted: an adversary
+    /// leaves both to it.
+    pub driven: bool,
     /// What becomes of work under way when the device is dropped.
     pub on_drop: Stop,
 }
@@ -88,6 +91,7 @@ impl Default for Options {
             steps: false,
             hold: false,
             chaos: None,
+            driven: false,
             on_drop: Stop::default(),
         }
     }

@@ -42,6 +42,7 @@ impl Runner {
             steps: true,
             on_drop: Stop::Abort,
             chaos,
+            driven: true,
             ..Options::default()
         };
         let listener = move |event| match event {
