@@ -101,6 +101,7 @@ pub(crate) fn begin_polling() {
 
 /// Says to the devices of all mappings that want to know that the program is about to take memory away. `place`: where in the
 /// program.
+#[inline(never)]
 pub(crate) fn note_call(call: MemoryCall, memory: (usize, usize), place: &Place) {
     if USED.load(Ordering::Relaxed) == 0 || is_quiet() || is_guest() || memory.1 == 0 {
         return;

@@ -24,6 +24,26 @@ pub unsafe extern "C" fn mmap(
     fd: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
+    if flags & libc::MAP_FIXED != 0 {
+        note_call(MemoryCall::Mmap, (address.addr(), bytes), &Place::here());
+    }
+    // SAFETY: the caller's own call.
+    unsafe { map(address, bytes, protection, flags, fd, offset) }
+}
+
+/// Apart, for it needs much of the stack, of which the first bytes are noted.
+///
+/// # Safety
+/// As for `mmap(2)`.
+#[inline(never)]
+unsafe fn map(
+    address: *mut c_void,
+    bytes: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
     // Under a filter the supervisor maps it, which traces the process since it opened the node.
     if fd >= 0 && flags & libc::MAP_ANONYMOUS == 0 && is_active() && !is_quiet() {
         let wanted = connect::Wanted {
@@ -45,9 +65,6 @@ pub unsafe extern "C" fn mmap(
         fd as usize,
         offset as usize,
     ];
-    if flags & libc::MAP_FIXED != 0 {
-        note_call(MemoryCall::Mmap, (address.addr(), bytes), &Place::here());
-    }
     // SAFETY: the caller's own call.
     let answer = unsafe { syscall(libc::SYS_mmap, arguments) };
     if let Ok(at) = answer
