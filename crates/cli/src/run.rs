@@ -133,8 +133,11 @@ struct SessionArgs {
     /// Descriptors are executed late and in any order that one engine, fences and drains leave open (delay), records
     /// come long after data (record), the lines of a destination are written in any order (lines), a descriptor that does not
     /// block on faults has a page fault at any page (fault), shared queues answer retry with room (retry). These
-    /// five are the profile `legal`, the default. `errors` adds hardware errors and page requests that are refused (error),
-    /// `broken-hardware` interrupts that are lost, late or sent twice (interrupt). KINDS is a profile or kinds with +.
+    /// are the profile `legal`, the default. `errors` adds hardware errors and page requests that are refused (error),
+    /// `broken-hardware` interrupts that are lost, late or sent twice (interrupt). `outages` is legal with queues that are
+    /// disabled for a while (disable) or aborted (abort) and devices that halt and are reset (halt): descriptors get lost, and a
+    /// program without a limit to its waits hangs. `dead`, of no profile, is a device that halts for good.
+    /// KINDS is a profile or kinds with +.
     /// @FIRST-LAST disturbs these submissions of each queue and process alone, counted from 0.
     ///
     /// The same seed and submissions meet the same choices. A program whose threads submit to one queue, or that reacts

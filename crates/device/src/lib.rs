@@ -43,6 +43,6 @@ pub use memory::{
     Access, AllAccessible, CAN_FLUSH, Memory, ProcessMemory, SliceMemory, Translation,
     copy_in_parts,
 };
-pub use registers::{Bar, Function, Hardware, Layout, PciControls, RegisterWrite};
+pub use registers::{Bar, Configuration, Function, Hardware, Layout, PciControls, RegisterWrite};
 pub use task::{Action, ListRead, RecordPage, Task, View};
 pub use work::{Member, Work, WorkKind};

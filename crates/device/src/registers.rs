@@ -15,7 +15,7 @@ mod pci;
 mod queue;
 
 pub use configure::RegisterWrite;
-pub use function::{Bar, Function};
+pub use function::{Bar, Configuration, Function};
 pub use hardware::Hardware;
 pub use layout::Layout;
 pub use pci::PciControls;

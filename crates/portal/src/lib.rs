@@ -25,6 +25,7 @@ pub mod node;
 #[cfg(feature = "preload")]
 mod own;
 mod patch;
+mod place;
 mod plain;
 mod process;
 mod quiet;

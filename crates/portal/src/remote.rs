@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use dray_ring::{AttachError, Attachment, Origin, RegionLayout, RemotePortal};
+use dray_ring::{
+    AttachError, Attachment, CALL_STACK, MemoryCall, NotedCall, Origin, RegionLayout, RemotePortal,
+};
 use dray_spec::{Portal as DevicePortal, Submission};
 use dray_wire::Unmapped;
 use rustix::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
@@ -11,6 +13,7 @@ use zerocopy::{IntoBytes, transmute};
 
 use crate::connect::{HIGH, connect};
 use crate::give_way::{stack, until_ended, until_room};
+use crate::place::Place;
 use crate::process::is_guest;
 use crate::quiet::is_quiet;
 use crate::redirect::redirection;
@@ -93,6 +96,35 @@ pub(crate) fn begin_polling() {
         if entry.remote.owner.load(Ordering::Relaxed) == pid() {
             entry.remote.portal.begin_polling();
         }
+    }
+}
+
+/// Says to the devices of all mappings that want to know that the program is about to take memory away. `place`: where in the
+/// program.
+#[inline(never)]
+pub(crate) fn note_call(call: MemoryCall, memory: (usize, usize), place: &Place) {
+    if USED.load(Ordering::Relaxed) == 0 || is_quiet() || is_guest() || memory.1 == 0 {
+        return;
+    }
+    let process = pid();
+    let traced = |entry: &&Entry| {
+        entry.remote.owner.load(Ordering::Relaxed) == process && entry.remote.portal.is_traced()
+    };
+    for entry in entries().filter(traced) {
+        let noted = NotedCall {
+            call,
+            pasid: entry.remote.key.pasid,
+            memory: (memory.0 as u64, memory.1 as u64),
+            origin: Origin {
+                thread: tid(),
+                site: place.site,
+                stack: place.stack,
+                frame: place.frame,
+            },
+        };
+        let mut stack = [0; CALL_STACK / 8];
+        let read = place.read_stack(&mut stack);
+        entry.remote.portal.note_call(&noted, &stack[..read]);
     }
 }
 

@@ -88,6 +88,7 @@ mod tests {
             "mmap64",
             "munmap",
             "mprotect",
+            "madvise",
             "close",
             "sigaction",
             "signal",

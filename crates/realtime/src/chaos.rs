@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 pub use kinds::{Kind, Kinds};
 pub(crate) use memory::{ChaoticMemory, Piece};
-pub(crate) use plan::{Delivery, Plan, Submission};
+pub(crate) use plan::{Delivery, Outage, Plan, Submission};
 use thiserror::Error;
 
 /// How a device in real time chooses among what the specification allows.
@@ -39,8 +39,9 @@ pub enum ChaosError {
     Seed(String),
     /// A word that is neither a kind nor a profile.
     #[error(
-        "{0:?} is no kind of disturbance: {kinds}, several of them with +, or a profile: legal, errors, broken-hardware",
-        kinds = kinds::names()
+        "{0:?} is no kind of disturbance: {kinds}, several of them with +, or a profile: {profiles}",
+        kinds = kinds::names(),
+        profiles = kinds::profiles()
     )]
     Kind(String),
     /// The submissions.
@@ -119,6 +120,8 @@ mod tests {
             "18446744073709551615",
             "7:errors",
             "7:broken-hardware@3-3",
+            "7:outages",
+            "7:halt+dead",
             "7:delay+fault@0-15",
             "9@2-5",
             "9:none",

@@ -8,6 +8,7 @@
 
 mod chaos;
 mod failure;
+mod outage;
 mod requests;
 mod work;
 
@@ -73,6 +74,8 @@ pub(crate) struct Dispatcher<M> {
     scheduler: Option<Scheduler>,
     /// Until when queues answer retry.
     retry_until: Option<Instant>,
+    /// Software elsewhere issues the commands, and resets a device that has halted.
+    is_driven: bool,
 }
 
 impl<M: SharedMemory> Dispatcher<M> {
@@ -112,6 +115,7 @@ impl<M: SharedMemory> Dispatcher<M> {
                 .chaos
                 .map(|chaos| Scheduler::new(chaos, options.depth())),
             retry_until: None,
+            is_driven: options.driven,
         };
         dispatcher.arrange();
         dispatcher

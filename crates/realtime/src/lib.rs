@@ -36,7 +36,8 @@ pub use deviation::{Deviation, DeviationError};
 pub use device::RealtimeDevice;
 pub use dray_device::{AllAccessible, ProcessMemory, Translation, View};
 pub use dray_ring::{
-    AttachError, Attachment, Origin, RegionLayout, RemotePortal, SharedRegionFile, WrongKind,
+    AttachError, Attachment, MemoryCall, NotedCall, Origin, RegionLayout, RemotePortal,
+    SharedRegionFile, WrongKind,
 };
 pub use event::Event;
 pub use failure::{Failure, StartError, Stopped};

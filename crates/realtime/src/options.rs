@@ -63,6 +63,9 @@ pub struct Options {
     pub chaos: Option<Chaos>,
     /// The device does one thing otherwise than the specification says; for tests of what finds that. Without an adversary.
     pub deviation: Option<Deviation>,
+    /// A driver that is not dray's, as a guest's, issues all commands and resets the device when it has halted: an adversary
+    /// leaves both to it.
+    pub driven: bool,
     /// What becomes of work under way when the device is dropped.
     pub on_drop: Stop,
 }
@@ -91,6 +94,7 @@ impl Default for Options {
             hold: false,
             chaos: None,
             deviation: None,
+            driven: false,
             on_drop: Stop::default(),
         }
     }

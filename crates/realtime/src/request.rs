@@ -1,5 +1,7 @@
 //! What handles of a device ask its dispatcher for.
 
+use std::time::Instant;
+
 use dray_device::{Effect, Function};
 
 /// When something is to be done.
@@ -11,6 +13,8 @@ pub(crate) enum When {
     CommandEnded,
     /// Once no engine's thread holds anything.
     EnginesIdle,
+    /// At this time.
+    At(Instant),
 }
 
 /// Something to do with the device.

@@ -35,6 +35,7 @@ pub(crate) struct Parked {
     /// Its engine, among all.
     pub(crate) engine: usize,
     pub(crate) batch: Option<WorkId>,
+    pub(crate) wq: u16,
     pub(crate) plan: Plan,
     pub(crate) step: Step,
     /// Which one it was: of a batch for its members.
@@ -100,18 +101,20 @@ impl Scheduler {
         self.arrived = Instant::now();
     }
 
-    /// An engine has begun a descriptor of this queue. With `in_order` nothing of the queue overtakes what is before it
+    /// An engine has begun a descriptor of this queue, which may have PASIDs. With `in_order` nothing of the queue overtakes what is before it
     /// (spec 3.9: one engine). The plan.
     pub(crate) fn add(
         &mut self,
         task: &Task,
         engine: usize,
-        wq: u16,
+        (wq, has_pasid): (u16, bool),
         batch: Option<WorkId>,
         in_order: bool,
     ) -> Plan {
         let (submission, number) = self.submission(task, wq, batch);
-        let plan = suited(Plan::of(&self.chaos, submission), task);
+        let mut plan = suited(Plan::of(&self.chaos, submission), task);
+        // What a kernel submits for itself is there.
+        plan.unrecorded &= has_pasid;
         let step = match task.action {
             Action::ReadList { .. } => {
                 let entry = BatchInProgress { submission, number };
@@ -131,6 +134,7 @@ impl Scheduler {
             task: *task,
             engine,
             batch,
+            wq,
             plan,
             step,
             number,
@@ -243,9 +247,11 @@ fn suited(mut plan: Plan, task: &Task) -> Plan {
             lines: None,
             fault: None,
             error: None,
+            unrecorded: false,
             ..plan
         };
     };
+    plan.unrecorded &= task.log_takes_record && task.record.is_some();
     let accesses = !matches!(
         opcode,
         Opcode::Noop

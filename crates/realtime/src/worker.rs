@@ -219,7 +219,7 @@ pub(crate) fn execute_chaotically<M: SharedMemory>(
         return (DescriptorResult::status(status), Vec::new());
     }
     let mut rest = Vec::new();
-    if is_executed && (plan.fault.is_some() || plan.lines.is_some()) {
+    if is_executed && (plan.fault.is_some() || plan.lines.is_some() || plan.unrecorded) {
         let attempt = || {
             let mut chaotic = ChaoticMemory::new(memory, task, plan);
             let outcome = task.execute_in(&mut chaotic, Payload::Moved, ChaoticMemory::enter);

@@ -10,6 +10,7 @@ use thiserror::Error;
 use zerocopy::transmute;
 
 use crate::gate::WriteKind;
+use crate::memory_calls::NotedCall;
 use crate::origin::Origin;
 use crate::ring::{Offer, Ring};
 use crate::shared_region::SharedRegion;
@@ -185,6 +186,11 @@ impl RemotePortal {
     /// Whether submissions say where in the program they are made.
     pub fn is_traced(&self) -> bool {
         self.region.doorbell().is_traced()
+    }
+
+    /// Says that the program is about to make a call that takes memory away. `stack` stands at its stack pointer.
+    pub fn note_call(&self, call: &NotedCall, stack: &[u64]) {
+        self.region.memory_calls().note(call, stack);
     }
 
     /// Whether who submits gives the device a moment to look at its memory.

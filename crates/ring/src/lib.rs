@@ -10,6 +10,7 @@ mod block;
 mod completion_bell;
 mod doorbell;
 mod gate;
+mod memory_calls;
 mod origin;
 mod reader;
 mod ring;
@@ -24,6 +25,7 @@ pub use attachment::{
 pub use completion_bell::CompletionBell;
 pub use doorbell::Doorbell;
 pub use gate::{Gate, WriteKind};
+pub use memory_calls::{CALL_STACK, MemoryCall, NotedCall};
 pub use origin::Origin;
 pub use reader::Reader;
 pub use ring::{Offer, Ring, Words, WrongKind};

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::attachment::{AttachError, RegionLayout, SharedRegionFile};
 use crate::block::Block;
 use crate::doorbell::Doorbell;
+use crate::memory_calls::{MemoryCalls, NotedCall};
 use crate::origin::OriginSlot;
 use crate::ring::{Counters, Entry, Line, Reading, Refused, Ring, Writers};
 use crate::ring_view::RingView;
@@ -35,6 +36,7 @@ const _: () = {
     assert!(offset_of!(Refused, posted) == 16);
     assert!(offset_of!(Refused, deferrable) == 24);
     assert!(size_of::<OriginSlot>() == 32 && align_of::<OriginSlot>() == 8);
+    assert!(size_of::<MemoryCalls>() == 128 + 64 * (64 + 1024));
     assert!(size_of::<Entry>() == 64 && align_of::<Entry>() == 64);
 };
 
@@ -52,11 +54,12 @@ struct RingOffsets {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Plan {
     rings: Vec<RingOffsets>,
+    memory_calls: usize,
     bytes: usize,
 }
 
 impl Plan {
-    /// The doorbell, then for each ring counters, tags, entries and origins.
+    /// The doorbell, then for each ring counters, tags, entries and origins, then the calls.
     fn new(sizes: &[u16]) -> Plan {
         let mut bytes = size_of::<Doorbell>();
         let mut place = |size: usize| {
@@ -75,7 +78,12 @@ impl Plan {
             }
         });
         let rings = rings.collect();
-        Plan { rings, bytes }
+        let memory_calls = place(size_of::<MemoryCalls>());
+        Plan {
+            rings,
+            memory_calls,
+            bytes,
+        }
     }
 }
 
@@ -84,14 +92,23 @@ impl Plan {
 pub struct SharedRegion {
     block: Block,
     rings: Vec<RingOffsets>,
+    memory_calls: usize,
 }
 
 impl SharedRegion {
+    fn of(plan: Plan, block: Block) -> SharedRegion {
+        SharedRegion {
+            block,
+            rings: plan.rings,
+            memory_calls: plan.memory_calls,
+        }
+    }
+
     /// A block for the rings of this layout.
     pub fn new(layout: RegionLayout) -> Arc<SharedRegion> {
-        let Plan { rings, bytes } = Plan::new(&layout.sizes());
-        let block = Block::allocated(bytes);
-        Arc::new(SharedRegion { block, rings })
+        let plan = Plan::new(&layout.sizes());
+        let block = Block::allocated(plan.bytes);
+        Arc::new(SharedRegion::of(plan, block))
     }
 
     /// The same in memory that other processes can map, by the file.
@@ -101,10 +118,10 @@ impl SharedRegion {
     pub fn shared(
         layout: RegionLayout,
     ) -> Result<(Arc<SharedRegion>, SharedRegionFile), AttachError> {
-        let Plan { rings, bytes } = Plan::new(&layout.sizes());
-        let (block, fd) = Block::created(bytes)?;
+        let plan = Plan::new(&layout.sizes());
+        let (block, fd) = Block::created(plan.bytes)?;
         let file = SharedRegionFile { fd, layout };
-        Ok((Arc::new(SharedRegion { block, rings }), file))
+        Ok((Arc::new(SharedRegion::of(plan, block)), file))
     }
 
     /// What another process has [shared](SharedRegion::shared), with the same layout.
@@ -115,9 +132,9 @@ impl SharedRegion {
         fd: BorrowedFd<'_>,
         layout: RegionLayout,
     ) -> Result<Arc<SharedRegion>, AttachError> {
-        let Plan { rings, bytes } = Plan::new(&layout.sizes());
-        let block = Block::mapped(fd, bytes)?;
-        Ok(Arc::new(SharedRegion { block, rings }))
+        let plan = Plan::new(&layout.sizes());
+        let block = Block::mapped(fd, plan.bytes)?;
+        Ok(Arc::new(SharedRegion::of(plan, block)))
     }
 
     /// The dispatcher's doorbell.
@@ -125,6 +142,29 @@ impl SharedRegion {
     pub fn doorbell(&self) -> &Doorbell {
         // SAFETY: the block begins with a doorbell, and zeros are one.
         unsafe { self.block.base().cast::<Doorbell>().as_ref() }
+    }
+
+    pub(crate) fn memory_calls(&self) -> &MemoryCalls {
+        // SAFETY: the plan laid them within the block.
+        let calls = unsafe { self.block.base().add(self.memory_calls) };
+        // SAFETY: they are aligned, atomics alone, and zeros are some.
+        unsafe { calls.cast::<MemoryCalls>().as_ref() }
+    }
+
+    /// How many calls have taken memory away from programs, as these say.
+    pub fn noted_calls(&self) -> u64 {
+        self.memory_calls().count()
+    }
+
+    /// The last call of an address space, behind the first `since`, that took a byte of a range of memory away, with the
+    /// [first bytes](crate::CALL_STACK) of its stack; `None` if its program has said nothing of it, or many have come since.
+    pub fn last_call(
+        &self,
+        pasid: u32,
+        range: (u64, u64),
+        since: u64,
+    ) -> Option<(NotedCall, Vec<u8>)> {
+        self.memory_calls().last(pasid, range, since)
     }
 
     /// The ring number `index`; `None` if there are fewer.
@@ -171,6 +211,7 @@ mod tests {
                 [1792, 2176, 3200, 11392, 128]
             ]
         );
-        assert_eq!(plan.bytes, 11392 + 128 * 32);
+        assert_eq!(plan.memory_calls, 11392 + 128 * 32);
+        assert_eq!(plan.bytes, plan.memory_calls + size_of::<MemoryCalls>());
     }
 }

@@ -116,7 +116,12 @@ pub struct Ended {
 /// no error: it ends with code 126 or 127, as under `env`.
 pub fn run(session: &Session) -> Result<Ended, RunError> {
     let spaces = Arc::new(Spaces::new());
-    let mut recorder = Recorder::new(&session.recording, &spaces, session.chaos.is_some())?;
+    let mut recorder = Recorder::new(
+        &session.recording,
+        &spaces,
+        session.chaos.is_some(),
+        session.portal,
+    )?;
     let mut driver = Driver::new(
         Options::new(session.personality),
         parts::parts(session.profile.as_ref(), session.personality)?,
@@ -273,7 +278,7 @@ fn outrun_programs() {
 }
 
 /// Where programs find the shared object: in a directory that is in memory.
-const PORTAL: &str = "/dev/.dray-portal.so";
+pub(crate) const PORTAL: &str = "/dev/.dray-portal.so";
 
 /// Variables that programs find in their environment.
 fn variables(

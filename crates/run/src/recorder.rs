@@ -86,7 +86,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Opens the trace. Before anything else of the session: a file that cannot be written ends it.
+    /// Opens the trace. `library`: what programs are served to load. Before anything else of the session: a file that cannot be written ends it.
     ///
     /// # Errors
     /// No such format, or no such file.
@@ -94,11 +94,13 @@ impl Recorder {
         recording: &Recording,
         spaces: &Arc<Spaces>,
         has_adversary: bool,
+        library: Option<&'static [u8]>,
     ) -> Result<Recorder, RunError> {
         let trace = recording.trace.as_deref().map(Trace::create).transpose()?;
         // An adversary makes everything slow, and is there to find what is rare.
         let wanted = recording.sanitize.as_ref();
-        let sanitizer = wanted.map(|wanted| Sanitizer::new(spaces.clone(), wanted, !has_adversary));
+        let sanitizer =
+            wanted.map(|wanted| Sanitizer::new(spaces.clone(), wanted, !has_adversary, library));
         Ok(Recorder {
             stats: recording.stats,
             trace,

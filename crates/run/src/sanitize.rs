@@ -11,6 +11,7 @@ mod finding;
 mod flight;
 mod in_flight;
 mod pace;
+mod records;
 mod reporter;
 mod resume;
 mod suppressions;
@@ -28,6 +29,7 @@ use dray_remote::Spaces;
 use crate::RunError;
 use crate::error::system;
 use crate::processes::Pid;
+use crate::sites::Sites;
 use books::Books;
 use budget::Budget;
 pub use finding::{Class, Finding};
@@ -88,9 +90,15 @@ struct Watched {
 }
 
 impl Sanitizer {
-    /// `limited`: what repeats is looked at for a share of the time only.
-    pub(crate) fn new(spaces: Arc<Spaces>, wanted: &Sanitize, limited: bool) -> Sanitizer {
+    /// `limited`: what repeats is looked at for a share of the time only. `library`: what programs are served to load.
+    pub(crate) fn new(
+        spaces: Arc<Spaces>,
+        wanted: &Sanitize,
+        limited: bool,
+        library: Option<&'static [u8]>,
+    ) -> Sanitizer {
         let mut books = Books::new(spaces, Budget::new(limited));
+        books.reporter.sites = Sites::serving(library);
         books.reporter.suppressions = wanted.suppressions.clone();
         Sanitizer {
             books: Arc::new(Mutex::new(books)),
@@ -101,6 +109,7 @@ impl Sanitizer {
     /// A device runs.
     pub(crate) fn watch(&self, device: u32, watch: Watch) {
         watch.set(true);
+        lock(&self.books).calls.insert(device, watch.clone());
         let watched = Watched { watch, set: true };
         lock(&self.watches).insert(device, watched);
     }
@@ -160,6 +169,7 @@ impl Sanitizer {
                 at: format!("wq{device}.{wq}"),
                 party: None,
                 other: None,
+                caller: None,
                 detail: format!(
                     "{} lost",
                     dray_output::counted(count as usize, "descriptor")

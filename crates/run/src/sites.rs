@@ -93,6 +93,13 @@ pub(crate) struct Sites {
 const KEPT: usize = 1 << 14;
 
 impl Sites {
+    /// For a session that serves its programs this library.
+    pub(crate) fn serving(library: Option<&'static [u8]>) -> Sites {
+        let mut sites = Sites::default();
+        sites.symbols.served = library;
+        sites
+    }
+
     /// The place where a descriptor was submitted. `stack` is what stands at its stack pointer, as far as it was read.
     pub(crate) fn enter(&mut self, pid: Pid, origin: &Origin, stack: &[u8]) -> Option<PlaceId> {
         self.read_code(pid, origin.site);

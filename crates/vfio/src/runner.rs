@@ -43,6 +43,7 @@ impl Runner {
             on_drop: Stop::Abort,
             chaos: wanted.chaos,
             deviation: wanted.deviation,
+            driven: true,
             ..Options::default()
         };
         let listener = move |event| match event {

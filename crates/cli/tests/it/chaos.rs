@@ -58,6 +58,26 @@ fn a_seed_that_fails_is_reduced_to_the_choices_that_matter() {
 }
 
 #[test]
+fn a_program_without_an_answer_to_outages_fails_and_its_twin_does_not() {
+    let directory = TempDir::new().expect("a directory");
+    let program = race_example(directory.path(), "outage");
+    let program = program.to_str().expect("text");
+    for kind in ["disable", "abort", "halt", "dead"] {
+        let mut seeds = (1..40).map(|seed| format!("{seed}:{kind}"));
+        let fails = |seed: &String| {
+            let wrong = run(&["--chaos", seed, "--", program, "wrong"]);
+            assert!(matches!(wrong.status.code(), Some(0 | 1)), "{wrong:?}");
+            !wrong.status.success()
+        };
+        let seed = seeds.find(fails).expect("a seed");
+        if kind != "dead" {
+            let right = run(&["--chaos", &seed, "--", program, "right"]);
+            assert!(right.status.success(), "{seed}: {right:?}");
+        }
+    }
+}
+
+#[test]
 fn what_fails_anyway_and_what_is_no_seed_are_errors() {
     let fails = run(&["--chaos", "1..3", "--", "sh", "-c", "echo told; exit 7"]);
     let said = text(&fails.stderr);

@@ -113,6 +113,43 @@ fn a_finding_has_the_places_of_both_and_is_suppressed_by_either() {
     }
 }
 
+/// The other party of memory that is taken away is the call.
+#[test]
+fn a_call_that_takes_memory_away_is_named_and_suppressed_by_its_caller() {
+    let directory = TempDir::new().expect("a directory");
+    let program = race_example(directory.path(), "clinic");
+    let file = directory.path().join("findings.json");
+    let list = directory.path().join("suppressions");
+    for (case, call, caller) in [
+        ("source-unmapped", "munmap", "unmap"),
+        ("source-given-back", "madvise", "give_back"),
+        ("destination-moved", "mremap", "move_mapping"),
+        ("destination-mapped-again", "mmap", "map_again"),
+    ] {
+        let (said, written) = reported(&[], &program, case, &file);
+        let by = format!(", by {call}\n");
+        let frame = format!(" in {caller} ");
+        let (_, after) = said.split_once("taken away by thread").expect("a call");
+        assert!(said.contains(&by) && after.contains(&frame), "{said}");
+        let written: serde_json::Value = serde_json::from_str(&written).expect("JSON");
+        let finding = &written["findings"][0];
+        assert!(finding["other"].is_null() && finding["other_site"].is_object());
+
+        // By the caller of the call alone, which has submitted nothing.
+        std::fs::write(&list, format!("lifetime:^{caller}$\n")).expect("written");
+        let option = ["--suppressions", list.to_str().expect("text")];
+        let (said, _) = reported(&option, &program, case, &file);
+        let quiet = said.contains("nothing found") && said.contains("suppressed by lifetime:");
+        assert!(quiet, "{said}");
+    }
+    // The C library's own calls are not seen: nobody else is named for them.
+    let (said, _) = reported(&[], &program, "large-chunk-freed", &file);
+    assert!(
+        said.contains("lifetime: ") && !said.contains("taken away"),
+        "{said}"
+    );
+}
+
 #[test]
 fn every_class_is_named_and_the_right_twin_is_not() {
     let directory = TempDir::new().expect("a directory");

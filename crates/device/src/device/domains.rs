@@ -4,7 +4,7 @@ use dray_spec::{CompletionRecord, Flags, Opcode, Status};
 
 use super::Device;
 use crate::execute::domain::refusal;
-use crate::idpt::Handles;
+use crate::idpt::{Handles, Idpt};
 use crate::{DescriptorResult, Domains, Effect, IdptEntry, Rejection, WorkId, WorkKind};
 
 /// Who works with an entry of the table, and who waits for that.
@@ -53,6 +53,16 @@ impl Device {
     /// The handles of the table.
     pub(crate) fn idpt_handles(&mut self) -> &mut Handles {
         self.idpt.handles()
+    }
+
+    /// The whole table.
+    pub(crate) fn idpt(&self) -> &Idpt {
+        &self.idpt
+    }
+
+    /// Replaces the whole table.
+    pub(crate) fn set_idpt(&mut self, idpt: Idpt) {
+        self.idpt = idpt;
     }
 
     /// An entry of the inter-domain permissions table; `None` beyond its end.

@@ -2,6 +2,7 @@
 
 mod command;
 mod halt;
+mod kept;
 mod mmio;
 mod submit;
 mod work;
@@ -15,6 +16,7 @@ use crate::idpt::Handles;
 use crate::{ConfigError, Device, DeviceConfig, Effect, WorkQueueConfig};
 use command::Pending;
 
+pub use kept::Configuration;
 pub use mmio::Bar;
 
 /// A PCI function with an accelerator behind it: registers, portals, state machines, and the

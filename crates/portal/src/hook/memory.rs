@@ -1,9 +1,13 @@
-//! mmap, munmap, mremap and mprotect: a work queue's node gives a portal.
+//! mmap, munmap, mremap and mprotect: a work queue's node gives a portal. Of these and madvise who watches the program is told.
 
 use std::ffi::{c_int, c_void};
 
+use dray_ring::MemoryCall;
+
 use super::{is_active, libc_answer};
+use crate::place::Place;
 use crate::quiet::is_quiet;
+use crate::remote::note_call;
 use crate::syscall::syscall;
 use crate::{connect, mapping};
 
@@ -13,6 +17,26 @@ use crate::{connect, mapping};
 /// As for `mmap(2)`.
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    bytes: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    if flags & libc::MAP_FIXED != 0 {
+        note_call(MemoryCall::Mmap, (address.addr(), bytes), &Place::here());
+    }
+    // SAFETY: the caller's own call.
+    unsafe { map(address, bytes, protection, flags, fd, offset) }
+}
+
+/// Apart, for it needs much of the stack, of which the first bytes are noted.
+///
+/// # Safety
+/// As for `mmap(2)`.
+#[inline(never)]
+unsafe fn map(
     address: *mut c_void,
     bytes: usize,
     protection: c_int,
@@ -76,6 +100,7 @@ pub unsafe extern "C" fn mmap64(
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> c_int {
     let at = address.addr();
+    note_call(MemoryCall::Munmap, (at, bytes), &Place::here());
     // Before the call: afterwards the page may be another thread's.
     if at.is_multiple_of(4096) && bytes != 0 {
         mapping::forget(at, bytes);
@@ -96,6 +121,7 @@ pub unsafe extern "C" fn mremap(
     flags: c_int,
     to: *mut c_void,
 ) -> *mut c_void {
+    note_call(MemoryCall::Mremap, (from.addr(), bytes), &Place::here());
     let moved = mapping::relocate(from.addr(), bytes, new_bytes, flags, to.addr());
     libc_answer(moved) as *mut c_void
 }
@@ -106,5 +132,22 @@ pub unsafe extern "C" fn mremap(
 /// As for `mprotect(2)`.
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection: c_int) -> c_int {
+    note_call(
+        MemoryCall::Mprotect,
+        (address.addr(), bytes),
+        &Place::here(),
+    );
     libc_answer(mapping::protect(address.addr(), bytes, protection)) as c_int
+}
+
+/// `madvise(2)`.
+///
+/// # Safety
+/// As for `madvise(2)`.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+pub unsafe extern "C" fn madvise(address: *mut c_void, bytes: usize, advice: c_int) -> c_int {
+    note_call(MemoryCall::Madvise, (address.addr(), bytes), &Place::here());
+    let arguments = [address.addr(), bytes, advice as usize, 0, 0, 0];
+    // SAFETY: the caller's own call.
+    libc_answer(unsafe { syscall(libc::SYS_madvise, arguments) }) as c_int
 }

@@ -22,11 +22,21 @@ pub enum Kind {
     Error,
     /// Interrupts are lost, late or sent twice.
     Interrupt,
+    /// The pages of the records of many descriptors in a row are not there: the event log takes the records, and is full.
+    Log,
+    /// A queue is disabled, and enabled again some time later.
+    Disable,
+    /// The descriptors of a queue are aborted.
+    Abort,
+    /// The device halts, and is reset some time later.
+    Halt,
+    /// The device halts for good.
+    Dead,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Delay,
         Kind::Record,
         Kind::Lines,
@@ -34,6 +44,11 @@ impl Kind {
         Kind::Retry,
         Kind::Error,
         Kind::Interrupt,
+        Kind::Log,
+        Kind::Disable,
+        Kind::Abort,
+        Kind::Halt,
+        Kind::Dead,
     ];
 
     /// One word.
@@ -46,13 +61,18 @@ impl Kind {
             Kind::Retry => "retry",
             Kind::Error => "error",
             Kind::Interrupt => "interrupt",
+            Kind::Log => "log",
+            Kind::Disable => "disable",
+            Kind::Abort => "abort",
+            Kind::Halt => "halt",
+            Kind::Dead => "dead",
         }
     }
 }
 
 /// Several kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kinds(u8);
+pub struct Kinds(u16);
 
 impl Kinds {
     /// None: descriptors are scheduled as without an adversary.
@@ -63,9 +83,15 @@ impl Kinds {
         .with(Kind::Record)
         .with(Kind::Lines)
         .with(Kind::Fault)
-        .with(Kind::Retry);
+        .with(Kind::Retry)
+        .with(Kind::Log);
     /// Errors too, that hardware that works reports hardly ever.
     pub const ERRORS: Kinds = Kinds::LEGAL.with(Kind::Error);
+    /// Descriptors get lost, for whoever administers the device disables, aborts and resets; the device comes back.
+    pub const OUTAGES: Kinds = Kinds::LEGAL
+        .with(Kind::Disable)
+        .with(Kind::Abort)
+        .with(Kind::Halt);
     /// Also what only hardware does that is broken.
     pub const BROKEN: Kinds = Kinds::ERRORS.with(Kind::Interrupt);
 
@@ -94,12 +120,18 @@ impl Kinds {
 }
 
 /// Sets with a name.
-const PROFILES: [(&str, Kinds); 4] = [
+const PROFILES: [(&str, Kinds); 5] = [
     ("none", Kinds::NONE),
     ("legal", Kinds::LEGAL),
     ("errors", Kinds::ERRORS),
+    ("outages", Kinds::OUTAGES),
     ("broken-hardware", Kinds::BROKEN),
 ];
+
+/// The words for sets.
+pub(super) fn profiles() -> String {
+    PROFILES.map(|(name, _)| name).join(", ")
+}
 
 /// The words for kinds.
 pub(super) fn names() -> String {

@@ -55,6 +55,8 @@ pub(crate) struct ChaoticMemory<'a, M> {
     waiting_bytes: usize,
     /// Accesses before those of operands: that of the record.
     before_operands: u32,
+    /// The page of the record is not there.
+    unrecorded: bool,
     blocks: bool,
 }
 
@@ -68,6 +70,7 @@ impl<'a, M: SharedMemory> ChaoticMemory<'a, M> {
             waiting: Vec::new(),
             waiting_bytes: 0,
             before_operands: 1 + u32::from(task.record.is_some()),
+            unrecorded: plan.unrecorded,
             blocks: false,
         }
     }
@@ -150,6 +153,9 @@ impl<'a, M: SharedMemory> ChaoticMemory<'a, M> {
 impl<M: SharedMemory> Memory for ChaoticMemory<'_, M> {
     fn accessible(&self, addr: u64, len: u64, access: Access) -> u64 {
         let bytes = self.inner.accessible(addr, len, access);
+        if self.before_operands > 0 && self.unrecorded && !self.blocks {
+            return 0;
+        }
         if self.before_operands > 0 || self.blocks || bytes == 0 {
             return bytes;
         }

@@ -6,7 +6,7 @@ use dray_spec::Status;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
-use super::{Chaos, Kind};
+use super::{Chaos, Kind, Kinds};
 
 /// Submissions of a queue that are disturbed as often as may be; of later ones one in [`LATER`], so that long programs end.
 const FIRST: u64 = 1024;
@@ -15,6 +15,11 @@ const LATER: u64 = 16;
 const STEP: Duration = Duration::from_micros(200);
 /// The longest delay is this many doublings longer.
 const DOUBLINGS: u32 = 7;
+
+/// Of so many submissions one meets each kind of outage.
+const OUTAGES: u64 = 64;
+/// Entries of the smallest event log (spec 5.1).
+const LEAST_LOG: u64 = 64;
 
 /// Which submission a choice is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +47,25 @@ pub(crate) struct Plan {
     pub(crate) error: Option<(Status, Status)>,
     /// How long its queue answers retry afterwards.
     pub(crate) retry: Duration,
+    /// The page of its record is not there.
+    pub(crate) unrecorded: bool,
+    /// What happens when it is about to be executed.
+    pub(crate) outage: Option<Outage>,
     /// Its place among those that are due at once.
     pub(crate) rank: u64,
+}
+
+/// What befalls the queue of a descriptor, or the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outage {
+    /// The queue is disabled for so long.
+    Disable(Duration),
+    /// What is in the queue is aborted.
+    Abort,
+    /// The device halts, and is reset after so long.
+    Halt(Duration),
+    /// The device halts, and no reset that a driver can make brings it back.
+    Dead,
 }
 
 /// Sources of choices, one for each purpose: what one draws does not move the others.
@@ -75,6 +97,24 @@ impl Draws {
             STEP * (1 << doublings) * share as u32 / 1000
         })
     }
+
+    /// The worst of those that there may be: each has draws of its own.
+    fn outage(&mut self, kinds: Kinds) -> Option<Outage> {
+        let disable = self.time(OUTAGES);
+        let abort = self.once_in(OUTAGES).is_some();
+        let halt = self.time(OUTAGES);
+        let dead = self.once_in(OUTAGES).is_some();
+        let all = [
+            (dead, Kind::Dead, Outage::Dead),
+            (!halt.is_zero(), Kind::Halt, Outage::Halt(halt)),
+            (abort, Kind::Abort, Outage::Abort),
+            (!disable.is_zero(), Kind::Disable, Outage::Disable(disable)),
+        ];
+        let mut due = all
+            .into_iter()
+            .filter(|(is_due, kind, _)| *is_due && kinds.contains(*kind));
+        due.next().map(|(.., outage)| outage)
+    }
 }
 
 impl Plan {
@@ -96,6 +136,8 @@ impl Plan {
             fault: some(Kind::Fault, draws.once_in(8)),
             retry: time(Kind::Retry, draws.time(16)),
             error: some(Kind::Error, draws.once_in(32)).map(error),
+            outage: draws.outage(chaos.kinds),
+            unrecorded: has(Kind::Log) && is_unrecorded(chaos.seed, submission),
             rank: if has(Kind::Delay) { rank } else { 0 },
         }
     }
@@ -104,6 +146,17 @@ impl Plan {
     pub(crate) fn is_plain(&self) -> bool {
         *self == Plan::default()
     }
+}
+
+/// Whether its record is one of many in a row whose page is not there: as many as the smallest event log has entries.
+fn is_unrecorded(seed: u64, submission: Submission) -> bool {
+    let row = Submission {
+        index: submission.index / LEAST_LOG,
+        // No batch has that many members.
+        member: u32::MAX,
+        ..submission
+    };
+    Draws::new(seed, row).once_in(8).is_some()
 }
 
 /// What becomes of an interrupt.
@@ -160,7 +213,6 @@ pub(super) fn shuffled(choice: u64, count: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chaos::Kinds;
 
     fn submission(index: u64) -> Submission {
         Submission {
@@ -215,6 +267,47 @@ mod tests {
         let chaos: Chaos = "5@100-101".parse().unwrap();
         let disturbed = (0..512).filter(|index| !Plan::of(&chaos, submission(*index)).is_plain());
         assert_eq!(disturbed.collect::<Vec<_>>(), [100, 101]);
+    }
+
+    #[test]
+    fn outages_are_rare_and_each_kind_has_its_own() {
+        let of = |kinds: Kinds| {
+            let chaos = Chaos {
+                kinds,
+                ..Chaos::new(8)
+            };
+            plans(&chaos).into_iter().filter_map(|plan| plan.outage)
+        };
+        assert_eq!(of(Kinds::ERRORS.with(Kind::Interrupt)).count(), 0);
+        for kind in [Kind::Disable, Kind::Abort, Kind::Halt, Kind::Dead] {
+            let alone: Vec<Outage> = of(Kinds::NONE.with(kind)).collect();
+            assert!((1..32).contains(&alone.len()), "{kind:?}: {alone:?}");
+            assert!(alone.iter().all(|outage| match outage {
+                Outage::Disable(_) => kind == Kind::Disable,
+                Outage::Abort => kind == Kind::Abort,
+                Outage::Halt(_) => kind == Kind::Halt,
+                Outage::Dead => kind == Kind::Dead,
+            }));
+        }
+        assert!(of(Kinds::OUTAGES).all(|outage| outage != Outage::Dead));
+    }
+
+    #[test]
+    fn records_fault_in_rows_that_fill_a_log() {
+        let chaos = Chaos {
+            kinds: Kinds::NONE.with(Kind::Log),
+            ..Chaos::new(2)
+        };
+        let faults: Vec<bool> = (0..4096)
+            .map(|index| Plan::of(&chaos, submission(index)).unrecorded)
+            .collect();
+        let rows = faults.chunks(LEAST_LOG as usize).take(16);
+        let full = rows
+            .clone()
+            .filter(|row| row.iter().all(|fault| *fault))
+            .count();
+        let empty = rows.filter(|row| row.iter().all(|fault| !fault)).count();
+        assert!(full > 0 && full + empty == 16, "{full}, {empty}");
     }
 
     #[test]

@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 use dray_device::{Access, Action, DescriptorResult, Work, WorkId, WorkQueueMode};
 use dray_ring::Gate;
 use dray_spec::Opcode;
+use dray_spec::registers::{DeviceState, WorkQueueState};
 
 use super::Dispatcher;
 use crate::SharedMemory;
 use crate::chaos::Piece;
+use crate::request::When;
 use crate::scheduler::{Parked, Scheduler, Step};
 use crate::worker::{Order, Report, execute, execute_chaotically};
 
@@ -16,15 +18,17 @@ impl<M: SharedMemory> Dispatcher<M> {
     /// An engine has begun something: it goes on when the adversary has it.
     #[cold]
     pub(super) fn park(&mut self, index: usize, work: Work, batch: Option<WorkId>) {
-        let wq = self.function.device().queue_of(work.id).map(|q| q.id);
+        let queue = self.function.device().queue_of(work.id);
+        let queue = queue.map(|queue| (queue.id, queue.pasid.is_some()));
         let Some(task) = self.function.start(&work) else {
             return;
         };
-        let (Some(scheduler), Some(wq)) = (&mut self.scheduler, wq) else {
+        let (Some(scheduler), Some((wq, has_pasid))) = (&mut self.scheduler, queue) else {
             return;
         };
         let in_order = self.function.device().engines_of(wq).len() == 1;
-        let plan = scheduler.add(&task, index, wq, batch, in_order);
+        let origin = (wq, has_pasid);
+        let plan = scheduler.add(&task, index, origin, batch, in_order);
         let engine = &mut self.engines[index];
         engine.outstanding += 1;
         engine.listing = matches!(task.action, Action::ReadList { .. });
@@ -49,7 +53,9 @@ impl<M: SharedMemory> Dispatcher<M> {
 
     /// A shared queue answers retry for a while: others have filled it.
     fn refuse_for(&mut self, wq: u16, time: Duration) {
-        let queue = self.function.queue(wq);
+        let is_open = self.function.queue_state(wq) == Some(WorkQueueState::Enabled)
+            && self.function.state() == DeviceState::Enabled;
+        let queue = self.function.queue(wq).filter(|_| is_open);
         let Some(queue) = queue.filter(|queue| queue.mode == WorkQueueMode::Shared) else {
             return;
         };
@@ -82,9 +88,22 @@ impl<M: SharedMemory> Dispatcher<M> {
             }
             return false;
         };
-        match std::mem::replace(&mut parked.step, Step::Execute) {
+        let step = std::mem::replace(&mut parked.step, Step::Execute);
+        let begins = !matches!(step, Step::End { .. });
+        let id = parked.task.id;
+        // One that is given up already is in no queue.
+        if let Some(outage) = parked.plan.outage.filter(|_| begins)
+            && !self.function.device().is_abandoned(id)
+        {
+            self.begin_outage(outage, parked.wq);
+        }
+        let is_abandoned = self.function.device().is_abandoned(id);
+        match step {
             Step::List => self.begin_list(&parked),
+            // It may have written data (spec 3.15), and has written none.
+            Step::Execute if is_abandoned => self.end(&parked, &DescriptorResult::default()),
             Step::Execute => self.execute_parked(parked),
+            Step::End { outcome, .. } if is_abandoned => self.end(&parked, &outcome),
             Step::End { outcome, rest } => {
                 let outcome = self.finish(&parked, outcome, rest);
                 self.end(&parked, &outcome);
@@ -196,7 +215,14 @@ impl<M: SharedMemory> Dispatcher<M> {
     pub(super) fn step_limit(&self, limit: Option<Duration>) -> Option<Duration> {
         let next = self.scheduler.as_ref().and_then(|s| s.until_next());
         let until = |until: Instant| until.saturating_duration_since(Instant::now());
-        let all = [limit, next, self.retry_until.map(until)];
+        let times = self
+            .requests
+            .iter()
+            .filter_map(|request| match request.when {
+                When::At(time) => Some(until(time)),
+                _ => None,
+            });
+        let all = [limit, next, self.retry_until.map(until), times.min()];
         all.into_iter().flatten().min()
     }
 

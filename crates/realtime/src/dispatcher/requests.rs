@@ -23,6 +23,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             When::Now => true,
             When::CommandEnded => !self.function.is_command_active(),
             When::EnginesIdle => self.engines.iter().all(|engine| engine.outstanding == 0),
+            When::At(time) => time <= Instant::now(),
         }
     }
 

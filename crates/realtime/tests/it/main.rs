@@ -7,6 +7,7 @@ mod commands;
 mod common;
 mod conformance;
 mod ending;
+mod outages;
 mod pages;
 mod steps;
 mod submission;

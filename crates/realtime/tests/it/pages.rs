@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Records, address, config, insist, portal, queue};
-use dray_device::{Access, Bar, Function, Hardware, Memory, PciControls, WorkQueueMode};
+use crate::common::{EventLog, Records, address, config, insist, portal, queue};
+use dray_device::{Access, Function, Hardware, Memory, PciControls, WorkQueueMode};
 use dray_realtime::{
     AllAccessible, Engines, Event, Options, ProcessMemory, RealtimeDevice, SharedMemory, Stop, View,
 };
-use dray_spec::registers::{Command, CommandRegister, EVLCFG, ErrorHead, GenCfg};
+use dray_spec::registers::{Command, CommandRegister, ErrorHead};
 use dray_spec::{CompletionRecord, Descriptor, Flags, GenCap, Status};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -220,27 +220,9 @@ fn a_member_without_a_record_fails_its_batch_and_stops_it_at_a_fence() {
 
 #[test]
 fn the_event_log_takes_the_record_that_has_no_page_and_the_descriptor_is_carried_out() {
-    const PAGE: u64 = 4096;
     for options in options() {
-        let mut config = config(1, vec![queue(0, WorkQueueMode::Dedicated, 16)]);
-        config.capabilities.version = 0x200;
-        let gen_cap = GenCap::from_bits(config.capabilities.gen_cap).with_event_log_entry(1);
-        config.capabilities.gen_cap = gen_cap.into_bits();
-        let hardware = Hardware::new(config.capabilities.clone());
-        let mut writes = config.register_writes(&hardware).expect("registers");
-        let log = vec![0_u64; 3 * PAGE as usize];
-        let base = (log.as_ptr().expose_provenance() as u64).next_multiple_of(PAGE);
-        let mut function = Function::new(hardware, PciControls::default());
-        let enabled = GenCfg::from(writes[0].value as u32).with_event_log_enable(true);
-        writes[0].value = enabled.into_bits().into();
-        for write in writes {
-            let bytes = &write.value.to_le_bytes()[..usize::from(write.size)];
-            function.write(Bar::Registers, write.offset, bytes, &mut Vec::new());
-        }
-        for (offset, value) in [(EVLCFG, base), (EVLCFG + 8, 64)] {
-            let value = value.to_le_bytes();
-            function.write(Bar::Registers, offset, &value, &mut Vec::new());
-        }
+        let log = EventLog::new();
+        let function = log.function();
         let machine = begin(function, &[], options);
         let portal = portal(&machine.device, 0, false);
         let (from, mut to) = ([7; 64], [0; 64]);
@@ -248,14 +230,11 @@ fn the_event_log_takes_the_record_that_has_no_page_and_the_descriptor_is_carried
         assert_eq!(machine.errors(), []);
         assert_eq!(to, from);
         machine.device.stop(Stop::Drain).expect("no failure");
-        let entry = base as *const [u64; 8];
-        // SAFETY: the log is there, and the device that wrote to it has ended.
-        let entry = unsafe { entry.read() };
+        let entry = log.entry(0);
         let head = ErrorHead::from_bits(entry[0]);
         assert_eq!(head.error(), Status::COMPLETION_ADDRESS_FAULT.0);
         assert_eq!(entry[2], NOWHERE);
         let record = CompletionRecord::read_from_bytes(entry[4..].as_bytes());
         assert_eq!(record.expect("32 bytes").status(), Status::SUCCESS);
-        drop(log);
     }
 }

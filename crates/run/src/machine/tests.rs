@@ -111,7 +111,7 @@ fn machine(memory: &Arc<Gated>) -> Arc<SessionDevices> {
     let driver = Driver::new(DriverOptions::new(Personality::Linux6_8), parts.into());
     // SAFETY: what a test's descriptor names is kept until its queue has been drained.
     let memory = unsafe { ProcessMemory::new(memory.clone()) };
-    let mut recorder = Recorder::new(&Recording::default(), &Arc::default(), false).unwrap();
+    let mut recorder = Recorder::new(&Recording::default(), &Arc::default(), false, None).unwrap();
     let machine =
         SessionDevices::start(driver, &memory, &mut recorder, &Arc::default(), None, None);
     Arc::new(machine.unwrap())

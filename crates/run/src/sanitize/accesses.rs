@@ -68,13 +68,22 @@ impl Accesses {
 
     /// Bytes that one of two writes and the other accesses. Records that are shared are another matter.
     pub(super) fn conflict(&self, other: &Accesses) -> Option<Range<u64>> {
-        let data = |accesses: &Accesses| accesses.reads.into_iter().chain(accesses.writes);
-        let pairs = |a: Accesses, b: Accesses| {
-            let written = a.writes.into_iter().chain([a.record]);
-            written.flat_map(move |range| data(&b).map(move |other| (range, other)))
-        };
-        let mut all = pairs(*self, *other).chain(pairs(*other, *self));
-        all.find_map(|(a, b)| common(a, b))
+        self.written_by(other).or_else(|| other.written_by(self))
+    }
+
+    /// Bytes of data of another one that this one writes. Each member of a batch is compared with all before it: plain loops.
+    fn written_by(&self, other: &Accesses) -> Option<Range<u64>> {
+        for written in [self.writes[0], self.writes[1], self.record] {
+            if written.1 == 0 {
+                continue;
+            }
+            for data in other.reads.iter().chain(&other.writes) {
+                if let Some(bytes) = common(written, *data) {
+                    return Some(bytes);
+                }
+            }
+        }
+        None
     }
 
     /// Whether one that reads and writes this can run twice, in any order: what it writes it does not read.
@@ -110,6 +119,7 @@ impl Accesses {
 }
 
 /// Bytes that two ranges have in common. A range that ends behind the address space ends with it.
+#[inline]
 fn common(a: (u64, u64), b: (u64, u64)) -> Option<Range<u64>> {
     let end = |(start, len): (u64, u64)| start.saturating_add(len);
     let range = a.0.max(b.0)..end(a).min(end(b));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dray_device::WorkId;
+use dray_realtime::Watch as Device;
 use dray_remote::Spaces;
 use dray_spec::{CompletionRecord, Flags, Opcode, Status};
 
@@ -14,6 +15,7 @@ use super::budget::Budget;
 use super::finding::{self, Class};
 use super::flight::{Flight, Party, race};
 use super::in_flight::InFlight;
+use super::records::Records;
 use super::reporter::{Report, Reporter};
 use super::resume::{Follow, Partial};
 use super::watch::Change;
@@ -42,6 +44,9 @@ pub(super) struct Books<K = Key> {
     pub(super) submitters: HashMap<u32, BTreeSet<Pid>>,
     pub(super) watches: Watches<K>,
     pub(super) budget: Budget,
+    records: Records<K>,
+    /// By device: what programs say of calls that take memory away.
+    pub(super) calls: HashMap<u32, Device>,
     /// Time that the detectors by the device alone have taken.
     pub(super) time: Duration,
 }
@@ -58,6 +63,8 @@ impl<K: Copy + Eq + Hash> Books<K> {
             submitters: HashMap::new(),
             watches: Watches::default(),
             budget,
+            records: Records::default(),
+            calls: HashMap::new(),
             time: Duration::ZERO,
         }
     }
@@ -73,11 +80,12 @@ impl<K: Copy + Eq + Hash> Books<K> {
     }
 
     /// Compares a descriptor that was accepted with what is in flight.
-    pub(super) fn accept(&mut self, key: K, flight: Flight<K>) {
+    /// `status`: what stands where its record will be.
+    pub(super) fn accept(&mut self, key: K, flight: Flight<K>, status: Option<u8>) {
         let since = Instant::now();
         self.reporter.findings.descriptors += 1;
         self.compare(&flight);
-        self.share_record(&flight);
+        self.share_record(&flight, status);
         self.resume(&flight);
         if flight.descriptor.opcode() == Ok(Opcode::Batch) {
             self.since_fence.insert(key, Vec::new());
@@ -95,24 +103,56 @@ impl<K: Copy + Eq + Hash> Books<K> {
 
     /// A program has changed memory in flight.
     fn changed(&mut self, flight: &Flight<K>, change: Option<Change>) {
+        let mut caller = None;
         let (class, detail) = match change {
             None => return,
             // What is gone with its program is another matter.
             Some(_) if flight.closed || self.is_gone(flight) => return,
             Some(Change::Source(detail)) => (Class::Source, detail),
             Some(Change::Destination(detail)) => (Class::Destination, detail),
-            Some(Change::Lifetime(detail)) => (Class::Lifetime, detail),
+            Some(Change::Lifetime(detail, memory)) => match self.call(flight, memory) {
+                None => (Class::Lifetime, detail),
+                Some((name, place)) => {
+                    caller = place;
+                    (Class::Lifetime, format!("{detail}, by {name}"))
+                }
+            },
         };
-        self.finding(class, flight, None, detail);
+        self.reporter.report(Report {
+            caller,
+            ..Report::of(class, flight, detail)
+        });
+    }
+
+    /// The call by which a program has taken memory of a descriptor in flight away, and where it was, as far as the program
+    /// says it.
+    fn call(
+        &mut self,
+        flight: &Flight<K>,
+        memory: (u64, u64),
+    ) -> Option<(&'static str, Option<PlaceId>)> {
+        let device = self.calls.get(&flight.device)?;
+        let (noted, stack) = device.last_call(flight.pasid, memory, flight.calls)?;
+        let sites = &mut self.reporter.sites;
+        let place = flight
+            .pid
+            .and_then(|pid| sites.enter(pid, &noted.origin, &stack));
+        Some((noted.call.name(), place))
     }
 
     pub(super) fn start_member(&mut self, key: K, batch: K, member: Flight<K>) {
         let since = Instant::now();
         self.reporter.findings.descriptors += 1;
         self.compare(&member);
-        self.share_record(&member);
+        let record = member.accesses.record();
+        let status = record.and_then(|record| {
+            let records = &mut self.records;
+            records.of_member(batch, record, member.pasid, &self.spaces)
+        });
+        self.share_record(&member, status);
         self.resume(&member);
-        let mut before = self.since_fence.remove(&batch).unwrap_or_default();
+        let before = self.since_fence.get_mut(&batch);
+        let mut before = before.map(std::mem::take).unwrap_or_default();
         if member.descriptor.flags().contains(Flags::FENCE) {
             before.clear();
         }
@@ -160,7 +200,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
         self.spaces.read_byte(flight.pasid, record)
     }
 
-    fn share_record(&mut self, flight: &Flight<K>) {
+    fn share_record(&mut self, flight: &Flight<K>, status: Option<u8>) {
         let Some(record) = flight.accesses.record() else {
             return;
         };
@@ -172,7 +212,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
             let detail = format!("two descriptors in flight have their record at {record:#x}");
             return self.finding(Class::Record, flight, Some(other), detail);
         }
-        if let Some(status) = self.record_status(flight).filter(|status| *status != 0) {
+        if let Some(status) = status.filter(|status| *status != 0) {
             let detail = format!("the record at {record:#x} has the status {status:#04x} already");
             self.finding(Class::Record, flight, None, detail);
         }
@@ -219,6 +259,9 @@ impl<K: Copy + Eq + Hash> Books<K> {
             return self.given_up(&flight);
         };
         let status = record.status();
+        if let Some(address) = flight.accesses.record() {
+            self.records.written(address, status.0);
+        }
         self.last.insert(flight.device, flight);
         if flight.closed || status != Status::SUCCESS && self.is_gone(&flight) {
             return self.given_up(&flight);
@@ -277,12 +320,8 @@ impl<K: Copy + Eq + Hash> Books<K> {
 
     fn finding(&mut self, class: Class, flight: &Flight<K>, other: Option<Party>, detail: String) {
         self.reporter.report(Report {
-            class,
-            pid: flight.pid,
-            at: format!("wq{}.{}", flight.device, flight.wq),
-            party: Some(flight.party()),
             other,
-            detail,
+            ..Report::of(class, flight, detail)
         });
     }
 }

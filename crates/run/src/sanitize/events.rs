@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dray_realtime::{Event, Origin};
+use dray_realtime::{Event, Origin, Watch as Device};
 use dray_spec::Status;
 
 use super::books::Books;
@@ -37,13 +37,15 @@ impl Books {
             } => {
                 let mut flight = flight(owner(*pasid), (device, *wq), descriptor, None);
                 flight.pasid = *pasid;
+                flight.calls = self.calls.get(&device).map_or(0, Device::noted_calls);
                 let observed = self.budget.admits(flight.pid, origin.as_ref());
                 if observed {
                     let submitters = self.submitters.entry(device).or_default();
                     submitters.extend(flight.pid);
                 }
                 // Its program has ended before the device came to it. One whose record can be read has not.
-                if self.record_status(&flight).is_none() && self.is_gone(&flight) {
+                let status = self.record_status(&flight);
+                if status.is_none() && self.is_gone(&flight) {
                     self.given_up(&flight);
                     flight.closed = true;
                 }
@@ -55,7 +57,7 @@ impl Books {
                     flight.place = self.reporter.sites.enter(pid, origin, &stack);
                     self.time += since.elapsed();
                 }
-                self.accept((device, *id), flight);
+                self.accept((device, *id), flight, status);
             }
             Event::Started {
                 id,
@@ -70,6 +72,7 @@ impl Books {
                 let member = Flight {
                     pasid: of.pasid,
                     place: of.place,
+                    calls: of.calls,
                     ..flight(of.pid, (device, of.wq), descriptor, Some(batch))
                 };
                 self.start_member((device, *id), batch, member);
@@ -106,6 +109,7 @@ impl Books {
                     at: place,
                     party: None,
                     other: None,
+                    caller: None,
                     detail,
                 });
             }

@@ -132,7 +132,7 @@ pub struct Finding {
     pub site: Option<Site>,
     /// The other one of a race.
     pub other: Option<Descriptor>,
-    /// Where that was submitted.
+    /// Where that was submitted; without another descriptor, where the program took memory in flight away.
     pub other_site: Option<Site>,
     /// What is wrong.
     pub detail: String,
@@ -153,23 +153,26 @@ impl fmt::Display for Finding {
         )?;
         if let Some(descriptor) = &self.descriptor {
             writeln!(f, "  {}", described(descriptor))?;
-            submitted(f, self.site.as_ref())?;
+            called(f, "submitted", self.site.as_ref())?;
         }
-        if let Some(other) = &self.other {
-            writeln!(f, "  and {}", described(other))?;
-            submitted(f, self.other_site.as_ref())?;
+        match &self.other {
+            Some(other) => {
+                writeln!(f, "  and {}", described(other))?;
+                called(f, "submitted", self.other_site.as_ref())?;
+            }
+            None => called(f, "taken away", self.other_site.as_ref())?,
         }
         writeln!(f, "  rule: {}", self.class.rule())?;
         write!(f, "  mend: {}", self.class.fix())
     }
 }
 
-/// A line for each function on the way to a submission.
-fn submitted(f: &mut fmt::Formatter<'_>, site: Option<&Site>) -> fmt::Result {
+/// A line for each function on the way to a submission, or another call.
+fn called(f: &mut fmt::Formatter<'_>, did: &str, site: Option<&Site>) -> fmt::Result {
     let Some(site) = site else {
         return Ok(());
     };
-    writeln!(f, "  submitted by thread {}", site.thread)?;
+    writeln!(f, "  {did} by thread {}", site.thread)?;
     for (number, frame) in site.frames.iter().enumerate() {
         let frame = frame.to_string();
         writeln!(f, "    #{number} {}", dray_output::shown(&frame))?;

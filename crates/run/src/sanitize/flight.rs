@@ -21,6 +21,8 @@ pub(super) struct Flight<K> {
     pub(super) pasid: u32,
     /// Where in the program it was submitted.
     pub(super) place: Option<PlaceId>,
+    /// Calls that had taken memory away from programs before it was accepted.
+    pub(super) calls: u64,
     /// That it was in flight at the end has been said.
     pub(super) closed: bool,
 }
@@ -47,8 +49,8 @@ pub(super) fn race<K>(one: &Flight<K>, other: &Flight<K>) -> Option<Range<u64>> 
         let d = &flight.descriptor;
         (d.opcode_byte(), d.address1, d.address2, d.size, d.operation)
     };
-    let same = operands(one) == operands(other) && one.accesses.repeats();
     let bytes = one.accesses.conflict(&other.accesses)?;
+    let same = operands(one) == operands(other) && one.accesses.repeats();
     (!same).then_some(bytes)
 }
 
@@ -67,6 +69,7 @@ pub(super) fn flight<K>(
         batch,
         pasid: 0,
         place: None,
+        calls: 0,
         closed: false,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::finding::{Class, Finding};
-use super::flight::Party;
+use super::flight::{Flight, Party};
 use super::{Findings, Suppressions};
 use crate::processes::Pid;
 use crate::sites::{PlaceId, Site, Sites};
@@ -23,7 +23,24 @@ pub(super) struct Report {
     pub(super) at: String,
     pub(super) party: Option<Party>,
     pub(super) other: Option<Party>,
+    /// Where the program was that took memory away.
+    pub(super) caller: Option<PlaceId>,
     pub(super) detail: String,
+}
+
+impl Report {
+    /// One about a descriptor.
+    pub(super) fn of<K>(class: Class, flight: &Flight<K>, detail: String) -> Report {
+        Report {
+            class,
+            pid: flight.pid,
+            at: format!("wq{}.{}", flight.device, flight.wq),
+            party: Some(flight.party()),
+            other: None,
+            caller: None,
+            detail,
+        }
+    }
 }
 
 /// The findings of a session.
@@ -43,6 +60,7 @@ impl Reporter {
     pub(super) fn report(&mut self, report: Report) {
         let place = |party: &Option<Party>| party.as_ref().and_then(|party| party.place);
         let (own, other) = (place(&report.party), place(&report.other));
+        let other = other.or(report.caller);
         if self.suppressions.has(report.class) {
             let sites = [own, other].map(|place| self.site(place));
             let sites: Vec<Option<&Site>> = sites.iter().map(|site| site.as_deref()).collect();

@@ -24,9 +24,15 @@ fn accepted(descriptors: &[Descriptor]) -> Books<usize> {
     for (index, descriptor) in descriptors.iter().enumerate() {
         let mut flight = flight(Some(std::process::id()), (0, 1), descriptor, None);
         flight.pasid = PASID;
-        books.accept(index, flight);
+        accept(&mut books, index, flight);
     }
     books
+}
+
+/// A descriptor is accepted, with what stands where its record will be.
+fn accept(books: &mut Books<usize>, key: usize, flight: flight::Flight<usize>) {
+    let status = books.record_status(&flight);
+    books.accept(key, flight, status);
 }
 
 fn classes<K>(books: &Books<K>) -> Vec<Class> {
@@ -60,7 +66,8 @@ fn what_is_in_flight_together_shares_no_written_byte() {
     // The same after the first has ended, and reads of the same bytes.
     let mut books = accepted(&[copy(0x1000, 0x8000)]);
     ended(&mut books, 0, Status::SUCCESS, 0, 0);
-    books.accept(
+    accept(
+        &mut books,
         1,
         flight(
             Some(std::process::id()),
@@ -94,7 +101,11 @@ fn two_that_do_the_same_are_no_race() {
 #[test]
 fn memory_of_two_processes_is_not_the_same() {
     let mut books = accepted(&[copy(0x1000, 0x8000)]);
-    books.accept(1, flight(Some(1), (0, 1), &copy(0x8000, 0x1000), None));
+    accept(
+        &mut books,
+        1,
+        flight(Some(1), (0, 1), &copy(0x8000, 0x1000), None),
+    );
     assert_eq!(classes(&books), []);
 }
 
@@ -136,7 +147,11 @@ fn a_rest_is_submitted_as_the_record_says() {
         let mut books = accepted(&[Descriptor::memmove(0x10000, 0x11000, 0x3000)]);
         ended(&mut books, 0, Status::PAGE_FAULT, 0x1000, 1);
         let next = Descriptor::memmove(0x10000 + offset, 0x11000 + offset, size);
-        books.accept(1, flight(Some(std::process::id()), (0, 1), &next, None));
+        accept(
+            &mut books,
+            1,
+            flight(Some(std::process::id()), (0, 1), &next, None),
+        );
         classes(&books)
     };
     assert_eq!(
@@ -178,7 +193,7 @@ fn a_class_is_said_twenty_times_of_a_place_and_counted_further() {
     for index in 0..60 {
         let mut one = flight(Some(1), (0, 1), &copy(0x1000, 0x8000), None);
         one.place = places[index % 2];
-        books.accept(index, one);
+        accept(&mut books, index, one);
         books.end(index, None);
     }
     assert_eq!(books.reporter.found.len(), 40);
@@ -191,7 +206,11 @@ fn a_class_is_said_twenty_times_of_a_place_and_counted_further() {
 fn what_is_suppressed_is_counted_apart() {
     let mut books = Books::new(Arc::default(), Budget::new(false));
     books.reporter.suppressions = Suppressions::parse("close:*").expect("a line");
-    books.accept(0, flight(Some(1), (0, 1), &copy(0x1000, 0x8000), None));
+    accept(
+        &mut books,
+        0,
+        flight(Some(1), (0, 1), &copy(0x1000, 0x8000), None),
+    );
     books.end(0, None);
     assert!(books.reporter.found.is_empty());
     let findings = &books.reporter.findings;

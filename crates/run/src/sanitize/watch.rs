@@ -35,7 +35,8 @@ impl Role {
 pub(super) enum Change {
     Source(String),
     Destination(String),
-    Lifetime(String),
+    /// With the memory that is gone: its address, and bytes.
+    Lifetime(String, (u64, u64)),
 }
 
 #[derive(Debug, Clone)]
@@ -151,11 +152,12 @@ impl Watch {
             match (*before, *now) {
                 (PageState::Present { .. }, PageState::Inaccessible) => Some(Change::Lifetime(
                     format!("its {name} at {at:#x} was unmapped or protected {when}"),
+                    (at, 1),
                 )),
                 (PageState::Present { private: true, .. }, PageState::Absent) => {
                     Some(Change::Lifetime(format!(
                         "the page of its {name} at {at:#x} was given back {when} (madvise or a new mapping)"
-                    )))
+                    ), (at, 1)))
                 }
                 (PageState::Present { digest, .. }, PageState::Present { digest: other, .. })
                     if digested && !of.written && digest != other =>
@@ -243,7 +245,7 @@ mod tests {
             None => "",
             Some(Change::Source(text)) => text,
             Some(Change::Destination(text)) => text,
-            Some(Change::Lifetime(text)) => text,
+            Some(Change::Lifetime(text, _)) => text,
         }
     }
 
@@ -286,10 +288,10 @@ mod tests {
     fn memory_that_is_protected_or_given_back_is_a_change() {
         let [start, end] = copied(|from, _| from.protect());
         assert!(text(&start).contains("source") && text(&start).contains("unmapped or protected"));
-        assert!(matches!(end, Some(Change::Lifetime(_))));
+        assert!(matches!(end, Some(Change::Lifetime(..))));
         let [start, end] = copied(|_, to| to.give_back());
         assert!(text(&start).contains("destination") && text(&start).contains("given back"));
-        assert!(matches!(end, Some(Change::Lifetime(_))));
+        assert!(matches!(end, Some(Change::Lifetime(..))));
     }
 
     #[test]
@@ -324,7 +326,7 @@ mod tests {
         pages.give_back();
         assert!(matches!(
             compared.at_end(&spaces),
-            Some(Change::Lifetime(_))
+            Some(Change::Lifetime(..))
         ));
     }
 

@@ -13,6 +13,7 @@ use object::read::{Object, ObjectSection, ObjectSegment, ReadCache};
 use object::{SegmentFlags, elf};
 
 use super::symbols::{FileId, Symbols};
+use crate::launch::PORTAL;
 use crate::processes::Pid;
 
 /// Bytes of unwind tables that are read of a file; larger ones are left out.
@@ -119,11 +120,16 @@ impl Code {
         };
         for (range, offset, inode, name) in text.lines().filter_map(executable) {
             let inside = format!("/proc/{pid}/root{name}");
-            let module = is_opened(name).then(|| symbols.module(Path::new(&inside), inode, name));
+            let module = match name == PORTAL {
+                true => symbols.library(name),
+                false => is_opened(name)
+                    .then(|| symbols.module(Path::new(&inside), inode, name))
+                    .flatten(),
+            };
             let mapping = Mapping {
                 range,
                 offset,
-                module: module.flatten(),
+                module,
             };
             code.add_tables(&mapping);
             code.mappings.push(mapping);

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use addr2line::Loader;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::Frame;
 use super::code::Module;
@@ -23,6 +25,9 @@ pub(super) type FileId = (u64, u64);
 #[derive(Default)]
 pub(crate) struct Symbols {
     modules: HashMap<FileId, Arc<Module>>,
+    /// The library that the session's own file system serves to programs.
+    pub(super) served: Option<&'static [u8]>,
+    library: Option<Arc<Module>>,
     /// `None` for one without symbols.
     loaders: HashMap<FileId, Option<Loader>>,
 }
@@ -58,6 +63,18 @@ impl Symbols {
         let module = Arc::new(Module::read(file, id, name)?);
         self.modules.insert(id, module.clone());
         Some(module)
+    }
+
+    /// The library that this session serves under this name: who serves a file does not open it.
+    pub(super) fn library(&mut self, name: &str) -> Option<Arc<Module>> {
+        if self.library.is_none() {
+            let mut file = File::from(memfd_create("dray-portal", MemfdFlags::CLOEXEC).ok()?);
+            file.write_all(self.served?).ok()?;
+            let metadata = file.metadata().ok()?;
+            let id = (metadata.dev(), metadata.ino());
+            self.library = Module::read(file, id, name).map(Arc::new);
+        }
+        self.library.clone()
     }
 
     /// Adds what is at `address` of a file: the inlined functions first. One frame without names if nothing is known.

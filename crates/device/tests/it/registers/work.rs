@@ -2,7 +2,8 @@
 
 use dray_device::{Effect, ListRead, Member, Submission, WorkKind};
 use dray_spec::registers::{
-    self as at, Command, CommandRegister, CommandStatus, DeviceState, ResetType, WorkQueueState,
+    self as at, Command, CommandError, CommandRegister, CommandStatus, DeviceState, ResetType,
+    WorkQueueState,
 };
 use dray_spec::{Descriptor, Status};
 
@@ -182,6 +183,41 @@ fn a_halt_gives_everything_up_until_the_reset() {
     assert_eq!(driver.abandoned(), [1]);
     // What the reset does not clear (spec 3.15).
     assert_eq!(driver.read(at::SWERROR), 0x5101);
+}
+
+#[test]
+fn a_device_that_was_reset_is_configured_as_it_was() {
+    let mut driver = Driver::ready();
+    driver.write(at::GENCTRL, 3);
+    driver.command(Command::DisableWq, CommandRegister::queue(1));
+    driver.submit(0, &noop(1));
+    let work = driver.take(0);
+    let registers = |driver: &Driver| {
+        let all = (0..0x4000).step_by(4).map(|offset| driver.read(offset));
+        all.collect::<Vec<_>>()
+    };
+    let kept = driver.function.configuration();
+    let refused = driver.function.configure_again(&kept, &mut driver.effects);
+    assert_eq!(refused, Err(CommandError::DEVICE_NOT_DISABLED));
+    let before = registers(&driver);
+    driver
+        .function
+        .halt(ResetType::Command, &mut driver.effects);
+    assert_eq!(driver.read(at::GENSTS), 3);
+    driver.command(Command::ResetDevice, 0);
+    driver.done(&work);
+    assert_ne!(registers(&driver), before);
+    let again = driver.function.configure_again(&kept, &mut driver.effects);
+    assert_eq!(again, Ok(()));
+    // The halt is what software still has to see.
+    driver.write(at::INTCAUSE, 1 << 4);
+    assert_eq!(registers(&driver), before);
+    assert_eq!(driver.submit(0, &noop(2)), Submission::Accepted);
+    assert_eq!(driver.submit(1, &noop(3)), Submission::Retry);
+    let work = driver.take(0);
+    driver.records();
+    driver.done(&work);
+    assert_eq!(driver.records(), [2]);
 }
 
 #[test]

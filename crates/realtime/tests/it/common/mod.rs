@@ -7,13 +7,15 @@ use std::thread;
 use std::time::Duration;
 
 use dray_device::{
-    Access, DeviceConfig, Function, Memory, Portal, Submission, WorkQueueConfig, WorkQueueMode,
+    Access, Bar, DeviceConfig, Function, Hardware, Memory, PciControls, Portal, Submission,
+    WorkQueueConfig, WorkQueueMode,
 };
 use dray_realtime::{
     AllAccessible, Engines, Event, Idle, MappedPortal, Options, ProcessMemory, RealtimeDevice,
     SharedMemory, StartError,
 };
-use dray_spec::{CompletionRecord, Descriptor, Status};
+use dray_spec::registers::{EVLCFG, GenCfg};
+use dray_spec::{CompletionRecord, Descriptor, GenCap, Status};
 
 pub(crate) fn queue(id: u16, mode: WorkQueueMode, size: u16) -> WorkQueueConfig {
     WorkQueueConfig::new(id, mode, size)
@@ -231,5 +233,54 @@ pub(crate) fn hold(portal: &MappedPortal, witness: &Witness, into: &mut [u8], en
         let dst = into.as_mut_ptr().expose_provenance() as u64;
         insist(portal, &Descriptor::memmove(address(&HELD), dst, 64));
         witness.wait_held(n + 1);
+    }
+}
+
+/// The event log of a device, of 64 entries.
+pub(crate) struct EventLog(Vec<u64>);
+
+impl EventLog {
+    pub(crate) fn new() -> EventLog {
+        EventLog(vec![0; 3 * 4096])
+    }
+
+    fn base(&self) -> u64 {
+        let start = self.0.as_ptr().expose_provenance() as u64;
+        start.next_multiple_of(4096)
+    }
+
+    /// A device of version 2 with a dedicated queue of 16 entries, whose log this is, and that asks for no pages; it is not
+    /// enabled.
+    pub(crate) fn function(&self) -> Function {
+        let mut config = config(1, vec![queue(0, WorkQueueMode::Dedicated, 16)]);
+        config.capabilities.version = 0x200;
+        let gen_cap = GenCap::from_bits(config.capabilities.gen_cap).with_event_log_entry(1);
+        config.capabilities.gen_cap = gen_cap.into_bits();
+        let hardware = Hardware::new(config.capabilities.clone());
+        let mut writes = config.register_writes(&hardware).expect("registers");
+        let pci = PciControls {
+            page_requests: false,
+            ..PciControls::default()
+        };
+        let mut function = Function::new(hardware, pci);
+        let enabled = GenCfg::from(writes[0].value as u32).with_event_log_enable(true);
+        writes[0].value = enabled.into_bits().into();
+        for write in writes {
+            let bytes = &write.value.to_le_bytes()[..usize::from(write.size)];
+            function.write(Bar::Registers, write.offset, bytes, &mut Vec::new());
+        }
+        for (offset, value) in [(EVLCFG, self.base()), (EVLCFG + 8, 64)] {
+            let value = value.to_le_bytes();
+            function.write(Bar::Registers, offset, &value, &mut Vec::new());
+        }
+        function
+    }
+
+    /// An entry that the device has written, and that it does not write meanwhile.
+    pub(crate) fn entry(&self, index: u64) -> [u64; 8] {
+        assert!(index < 64);
+        let entry = (self.base() + 64 * index) as *const [u64; 8];
+        // SAFETY: it is within the log, and nobody writes to it.
+        unsafe { entry.read() }
     }
 }
