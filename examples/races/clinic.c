@@ -169,6 +169,30 @@ static void record_not_cleared(int right)
 	usleep(100000);
 }
 
+static void record_cleared_late(int right)
+{
+	/* Of the operation before. */
+	records[0].bytes = SIZE;
+	if (right)
+		records[0].bytes = 0;
+	submit(make(MOVE, a, b, SIZE, &records[0]));
+	if (!right)
+		records[0].bytes = 0;
+	wait_for(&records[0]);
+}
+
+static void record_freed(int right)
+{
+	struct record *record = aligned_alloc(sizeof(*record), sizeof(*record));
+
+	memset(record, 0, sizeof(*record));
+	submit(make(MOVE, a, b, SIZE, record));
+	if (right)
+		wait_for(record);
+	free(record);
+	usleep(100000);
+}
+
 static void record_shared_in_batch(int right)
 {
 	static struct descriptor list[2];
@@ -494,6 +518,8 @@ static const struct {
 	{ "list-reused", "overlap", list_reused },
 	{ "record-shared", "record", record_shared },
 	{ "record-not-cleared", "record", record_not_cleared },
+	{ "record-cleared-late", "record", record_cleared_late },
+	{ "record-freed", "record", record_freed },
 	{ "record-shared-in-batch", "record", record_shared_in_batch },
 	{ "rest-too-early", "resume", rest_too_early },
 	{ "rest-too-long", "resume", rest_too_long },

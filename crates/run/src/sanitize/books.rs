@@ -110,6 +110,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
             Some(_) if flight.closed || self.is_gone(flight) => return,
             Some(Change::Source(detail)) => (Class::Source, detail),
             Some(Change::Destination(detail)) => (Class::Destination, detail),
+            Some(Change::Record(detail)) => (Class::Record, detail),
             Some(Change::Lifetime(detail, memory)) => match self.call(flight, memory) {
                 None => (Class::Lifetime, detail),
                 Some((name, place)) => {

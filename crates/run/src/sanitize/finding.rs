@@ -12,7 +12,7 @@ use crate::sites::Site;
 pub enum Class {
     /// Two descriptors in flight touch the same bytes, one writes, and nothing orders them.
     Overlap,
-    /// A completion record is shared by two in flight, or not zero at submission.
+    /// A completion record is shared by two in flight, not zero at submission, or written by the program in flight.
     Record,
     /// What follows a partial completion is not the rest.
     Resume,
@@ -97,7 +97,7 @@ impl Class {
                 "wait for the first one's record, or put both into one batch with a fence"
             }
             Class::Record => {
-                "give each descriptor in flight a record of its own, and clear its status before each submission"
+                "give each descriptor in flight a record of its own, clear its status before each submission, and leave it alone until the device has written it"
             }
             Class::Resume => {
                 "with result 0 go on behind the bytes that are done; with result 1 submit the first size - bytes_completed bytes"

@@ -35,6 +35,7 @@ impl Role {
 pub(super) enum Change {
     Source(String),
     Destination(String),
+    Record(String),
     /// With the memory that is gone: its address, and bytes.
     Lifetime(String, (u64, u64)),
 }
@@ -122,8 +123,7 @@ impl Watch {
     /// Before it is executed.
     pub(super) fn at_start(&self, spaces: &Spaces) -> Option<Change> {
         self.operands.iter().find_map(|operand| {
-            let roles = [Role::Source, Role::List, Role::Destination];
-            let digested = roles.contains(&operand.role);
+            let digested = operand.role != Role::Compared;
             self.change(
                 spaces,
                 operand,
@@ -133,12 +133,14 @@ impl Watch {
         })
     }
 
-    /// At its end, before its record is written. Of its destinations the bytes are its own by then.
+    /// At its end, before its record is written. Of its destinations the bytes are its own by then; of its record they are the
+    /// program's, which leaves them alone.
     pub(super) fn at_end(&self, spaces: &Spaces) -> Option<Change> {
         let all = self.operands.iter();
         let mut left = all.filter(|operand| operand.role != Role::List);
         left.find_map(|operand| {
-            let digested = operand.role == Role::Source && !operand.own;
+            let is_source = operand.role == Role::Source && !operand.own;
+            let digested = is_source || operand.role == Role::Record;
             self.change(spaces, operand, digested, "before its completion")
         })
     }
@@ -162,13 +164,13 @@ impl Watch {
                 (PageState::Present { digest, .. }, PageState::Present { digest: other, .. })
                     if digested && !of.written && digest != other =>
                 {
+                    let what = format!(
+                        "the program wrote to its {name} at {at:#x} or behind, in that page, {when}"
+                    );
                     Some(match of.role {
-                        Role::Source | Role::List => Change::Source(format!(
-                            "the program wrote to its {name} at {at:#x} or behind, in that page, {when}"
-                        )),
-                        _ => Change::Destination(format!(
-                            "the program wrote to its {name} at {at:#x} or behind, in that page, {when}"
-                        )),
+                        Role::Source | Role::List => Change::Source(what),
+                        Role::Record => Change::Record(what),
+                        Role::Compared | Role::Destination => Change::Destination(what),
                     })
                 }
                 _ => None,
@@ -244,8 +246,25 @@ mod tests {
         match change {
             None => "",
             Some(Change::Source(text)) => text,
-            Some(Change::Destination(text)) => text,
+            Some(Change::Destination(text) | Change::Record(text)) => text,
             Some(Change::Lifetime(text, _)) => text,
+        }
+    }
+
+    #[test]
+    fn a_write_to_a_record_is_a_change_before_and_behind_the_execution() {
+        let (pages, spaces) = (Pages::new(), spaces());
+        let noop = Descriptor::noop().with_completion(pages.at(64));
+        let watch = Watch::new(&spaces, PASID, &Accesses::of(&noop));
+        pages.set(63);
+        pages.set(96);
+        assert_eq!(
+            [watch.at_start(&spaces), watch.at_end(&spaces)],
+            [None, None]
+        );
+        pages.set(95);
+        for change in [watch.at_start(&spaces), watch.at_end(&spaces)] {
+            assert!(matches!(change, Some(Change::Record(_))), "{change:?}");
         }
     }
 
