@@ -31,6 +31,11 @@ pub struct Flow {
     pub weight: f64,
     /// Flows of one source enter their first edge through one ingress. `None`: an ingress of its own.
     pub source: Option<u32>,
+    /// By edge of the path: what it takes there for each unit of its rate. Empty: 1 everywhere.
+    pub costs: Vec<f64>,
+    /// Edges beside the path, and what it takes there for each unit of its rate: requests of reads, against their data. It does not
+    /// wait there; others have that much less.
+    pub sides: Vec<(EdgeId, f64)>,
 }
 
 impl Flow {
@@ -43,7 +48,15 @@ impl Flow {
             latency: 0.0,
             weight: 1.0,
             source: None,
+            costs: Vec::new(),
+            sides: Vec::new(),
         }
+    }
+
+    /// The edges of the path, and what it takes of each for each unit of its rate.
+    pub(crate) fn uses(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let edges = self.path.iter().enumerate();
+        edges.map(|(hop, edge)| (edge.index(), self.costs.get(hop).copied().unwrap_or(1.0)))
     }
 
     pub(crate) fn check(&self, network: &Network, index: usize) -> Result<(), FlowError> {
@@ -69,9 +82,30 @@ impl Flow {
         if !(MIN..=MAX).contains(&self.latency) && self.latency != 0.0 {
             return refuse("latency", self.latency);
         }
-        Ok(())
+        let costs = self.costs.len();
+        if costs > 0 && costs != self.path.len() {
+            return refuse("number of costs", costs as f64);
+        }
+        let edges = network.edges().len();
+        if let Some((edge, _)) = self.sides.iter().find(|(edge, _)| edge.index() >= edges) {
+            let edge = edge.index();
+            return Err(FlowError::UnknownEdge {
+                flow: index,
+                edge,
+                edges,
+            });
+        }
+        let sides = self.sides.iter().map(|(_, cost)| *cost);
+        let mut all = self.costs.iter().copied().chain(sides);
+        match all.find(|cost| !(MIN..=MAX).contains(cost)) {
+            Some(cost) => refuse("cost", cost),
+            None => Ok(()),
+        }
     }
 }
+
+/// Part of an edge that what flows take beside their paths leaves at least.
+const LEFT: f64 = 1e-3;
 
 /// Flows over one network, checked as they are added. Paths lie one after the other.
 #[derive(Clone, Debug)]
@@ -84,6 +118,12 @@ pub struct Flows<'n> {
     latencies: Vec<f64>,
     weights: Vec<f64>,
     sources: Vec<Option<u32>>,
+    /// By hop; empty while all are 1.
+    costs: Vec<f64>,
+    /// Flows with edges beside their paths, in order.
+    sides: Vec<(u32, EdgeId, f64)>,
+    /// By edge: what flows take there that do not have it in their paths. Empty: nothing.
+    taken: Vec<f64>,
 }
 
 impl<'n> Flows<'n> {
@@ -98,6 +138,9 @@ impl<'n> Flows<'n> {
             latencies: Vec::new(),
             weights: Vec::new(),
             sources: Vec::new(),
+            costs: Vec::new(),
+            sides: Vec::new(),
+            taken: Vec::new(),
         }
     }
 
@@ -111,6 +154,14 @@ impl<'n> Flows<'n> {
             .ok_or(FlowError::TooManyFlows {
                 limit: u32::MAX as usize,
             })?;
+        if !flow.costs.is_empty() || !self.costs.is_empty() {
+            self.costs.resize(self.hops.len(), 1.0);
+            self.costs.extend(&flow.costs);
+            self.costs.resize(end as usize, 1.0);
+        }
+        let sides = flow.sides.iter();
+        self.sides
+            .extend(sides.map(|&(edge, cost)| (index as u32, edge, cost)));
         self.hops.extend(flow.path.iter().map(|edge| edge.0));
         self.starts.push(end);
         self.demands.push(flow.demand);
@@ -150,6 +201,64 @@ impl<'n> Flows<'n> {
             latency: self.latencies[index],
             weight: self.weights[index],
             source: self.sources[index],
+            costs: self.costs(index).to_vec(),
+            sides: self.sides_of(index).collect(),
+        }
+    }
+
+    /// By edge of the path of `flow`: what it takes for each unit of its rate; empty if that is 1 everywhere.
+    pub(crate) fn costs(&self, flow: usize) -> &[f64] {
+        match self.costs.is_empty() {
+            true => &[],
+            false => &self.costs[self.span(flow)],
+        }
+    }
+
+    /// What `flow` takes of the edge that is the `hop`-th of its path, for each unit of its rate.
+    pub(crate) fn cost(&self, flow: usize, hop: usize) -> f64 {
+        self.costs(flow).get(hop).copied().unwrap_or(1.0)
+    }
+
+    /// The edges of the path of `flow`, and what it takes of each for each unit of its rate.
+    pub(crate) fn uses(&self, flow: usize) -> impl Iterator<Item = (usize, f64)> + Clone + '_ {
+        let edges = self.path(flow).iter().enumerate();
+        edges.map(move |(hop, &edge)| (edge as usize, self.cost(flow, hop)))
+    }
+
+    /// The most that `flow` takes of an edge for each unit of its rate.
+    pub(crate) fn greatest_cost(&self, flow: usize) -> f64 {
+        match self.costs(flow) {
+            [] => 1.0,
+            costs => costs.iter().copied().fold(0.0, f64::max),
+        }
+    }
+
+    fn sides_of(&self, flow: usize) -> impl Iterator<Item = (EdgeId, f64)> + '_ {
+        let first = self.sides.partition_point(|side| (side.0 as usize) < flow);
+        let own = self.sides[first..].iter();
+        own.take_while(move |side| side.0 as usize == flow)
+            .map(|&(_, edge, cost)| (edge, cost))
+    }
+
+    /// Whether flows take something beside their paths.
+    pub(crate) fn has_sides(&self) -> bool {
+        !self.sides.is_empty()
+    }
+
+    /// By edge: what flows of `rates` take there beside their paths.
+    pub(crate) fn beside(&self, rates: &[f64]) -> Vec<f64> {
+        let mut taken = vec![0.0; self.network.edges().len()];
+        for &(flow, edge, cost) in &self.sides {
+            taken[edge.index()] += cost * rates[flow as usize];
+        }
+        taken
+    }
+
+    /// The same flows, of which `taken` by edge is gone beside what their paths take.
+    pub(crate) fn with_taken(&self, taken: Vec<f64>) -> Self {
+        Self {
+            taken,
+            ..self.clone()
         }
     }
 
@@ -196,7 +305,10 @@ impl<'n> Flows<'n> {
         self.sources[flow]
     }
 
+    /// What an edge has for paths.
     pub(crate) fn capacity(&self, edge: usize) -> f64 {
-        self.network.edges()[edge].capacity()
+        let capacity = self.network.edges()[edge].capacity();
+        let taken = self.taken.get(edge).copied().unwrap_or(0.0);
+        (capacity - taken).max(capacity * LEFT)
     }
 }

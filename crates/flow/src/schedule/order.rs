@@ -159,8 +159,8 @@ impl Order {
 fn work(view: &View<'_, '_>, running: &[Running]) -> Vec<f64> {
     let mut work = vec![0.0; view.network.edges().len()];
     for job in running {
-        for &edge in &view.jobs[job.job].flow.path {
-            work[edge.index()] += job.remaining / view.network.edge(edge).capacity();
+        for (edge, cost) in view.jobs[job.job].flow.uses() {
+            work[edge] += job.remaining * cost / view.network.edges()[edge].capacity();
         }
     }
     work
@@ -175,16 +175,17 @@ fn fill(view: &View<'_, '_>, running: &mut [Running]) {
         .map(|edge| edge.capacity())
         .collect();
     for job in running {
-        let path = &view.jobs[job.job].flow.path;
-        let room = path.iter().map(|edge| left[edge.index()]);
+        let flow = &view.jobs[job.job].flow;
+        let room = flow.uses().map(|(edge, cost)| left[edge] / cost);
         let rate = room.fold(view.alone[job.job], f64::min);
         // What rounding leaves of an edge is no rate.
         job.rate = match rate > view.alone[job.job] * (1.0 - FULL) {
             true => rate,
             false => 0.0,
         };
-        for edge in path {
-            left[edge.index()] -= job.rate;
+        let sides = flow.sides.iter().map(|(edge, cost)| (edge.index(), *cost));
+        for (edge, cost) in flow.uses().chain(sides) {
+            left[edge] -= job.rate * cost;
         }
     }
 }
@@ -195,9 +196,9 @@ fn starved(view: &View<'_, '_>, running: &[Running], work: &[f64]) -> Option<usi
     let mut used = vec![0.0; work.len()];
     let mut waits = vec![false; work.len()];
     for job in running {
-        for edge in &view.jobs[job.job].flow.path {
-            used[edge.index()] += job.rate;
-            waits[edge.index()] |= job.rate == 0.0;
+        for (edge, cost) in view.jobs[job.job].flow.uses() {
+            used[edge] += job.rate * cost;
+            waits[edge] |= job.rate == 0.0;
         }
     }
     let edges = view.network.edges().iter().enumerate();

@@ -163,10 +163,9 @@ impl View<'_, '_> {
         for job in candidates {
             let wanted = share * self.alone[job];
             // The promises alone leave too little: no need to ask the estimator.
-            let path = &self.jobs[job].flow.path;
-            let room = path.iter().all(|&edge| {
-                self.network.edge(edge).capacity() * (1.0 + TOLERANCE)
-                    >= loads[edge.index()] + wanted
+            let room = self.jobs[job].flow.uses().all(|(edge, cost)| {
+                self.network.edges()[edge].capacity() * (1.0 + TOLERANCE)
+                    >= loads[edge] + wanted * cost
             });
             if !room {
                 continue;
@@ -191,8 +190,8 @@ impl View<'_, '_> {
     }
 
     fn load(&self, loads: &mut [f64], job: usize, rate: f64) {
-        for edge in &self.jobs[job].flow.path {
-            loads[edge.index()] += rate;
+        for (edge, cost) in self.jobs[job].flow.uses() {
+            loads[edge] += rate * cost;
         }
     }
 }
