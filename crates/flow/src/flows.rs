@@ -36,6 +36,17 @@ pub struct Flow {
     /// Edges beside the path, and what it takes there for each unit of its rate: requests of reads, against their data. It does not
     /// wait there; others have that much less.
     pub sides: Vec<(EdgeId, f64)>,
+    /// How its bytes are packed, for estimators that simulate packets.
+    pub packets: Packets,
+}
+
+/// How the bytes of a flow are packed. Numbers are bytes; 0 leaves them to the estimator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packets {
+    /// Payload of a packet at most.
+    pub payload: u32,
+    /// What the receiver asks for at a time; 0: the sender writes unasked.
+    pub request: u32,
 }
 
 impl Flow {
@@ -50,6 +61,7 @@ impl Flow {
             source: None,
             costs: Vec::new(),
             sides: Vec::new(),
+            packets: Packets::default(),
         }
     }
 
@@ -122,6 +134,7 @@ pub struct Flows<'n> {
     costs: Vec<f64>,
     /// Flows with edges beside their paths, in order.
     sides: Vec<(u32, EdgeId, f64)>,
+    packets: Vec<Packets>,
     /// By edge: what flows take there that do not have it in their paths. Empty: nothing.
     taken: Vec<f64>,
 }
@@ -141,6 +154,7 @@ impl<'n> Flows<'n> {
             costs: Vec::new(),
             sides: Vec::new(),
             taken: Vec::new(),
+            packets: Vec::new(),
         }
     }
 
@@ -169,6 +183,7 @@ impl<'n> Flows<'n> {
         self.latencies.push(flow.latency);
         self.weights.push(flow.weight);
         self.sources.push(flow.source);
+        self.packets.push(flow.packets);
         // Every flow has a hop, and hops are counted.
         Ok(FlowId(index as u32))
     }
@@ -203,6 +218,7 @@ impl<'n> Flows<'n> {
             source: self.sources[index],
             costs: self.costs(index).to_vec(),
             sides: self.sides_of(index).collect(),
+            packets: self.packets[index],
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use dray_bench::Gauge;
 use dray_fabric::PACKET;
+use dray_flow::Packets;
 use dray_pcie::sim::{Simulation, SimulationOptions, Source};
 use dray_pcie::{NodeId, Topology};
 
@@ -22,6 +23,7 @@ pub(super) struct Send {
     /// What its sender keeps to, GiB/s.
     pub(super) rate_gib_s: Option<f64>,
     pub(super) window_bytes: u64,
+    pub(super) packets: Packets,
 }
 
 /// When each job has arrived, ns; `None` for a job without a send.
@@ -170,6 +172,8 @@ fn replay(
         .iter()
         .map(|send| Source {
             packet: PACKET,
+            payload: send.packets.payload,
+            request: send.packets.request,
             rate_gib_s: send.rate_gib_s,
             window_bytes: Some(send.window_bytes),
             total_bytes: send.bytes,
@@ -209,6 +213,7 @@ mod tests {
                 start_ns: 0,
                 rate_gib_s: None,
                 window_bytes: 65536,
+                packets: Packets::default(),
             }]
         };
         let mut replays = Replays::new(&topology);

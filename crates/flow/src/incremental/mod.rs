@@ -408,7 +408,8 @@ impl IncrementalMaxMin {
 fn costly() -> FlowError {
     FlowError::Estimator {
         estimator: "incremental".to_owned(),
-        reason: "a flow takes more of its edges than its rate, or something beside its path".to_owned(),
+        reason: "a flow takes more of its edges than its rate, or something beside its path"
+            .to_owned(),
     }
 }
 
