@@ -48,6 +48,8 @@ pub(crate) struct Carriage {
     pub(crate) window: Option<f64>,
     /// Part of the narrowest edge that is not exceeded.
     pub(crate) part: f64,
+    /// What one of several links between sockets carries, if the path takes one, GiB/s.
+    pub(crate) socket_link: Option<f64>,
 }
 
 /// What a device or a core does to have data go from one end of `path` to the other: devices read what is in memory, and
@@ -117,6 +119,7 @@ impl Carriage {
             latency: latency * TIME_OF_NS,
             window,
             part,
+            socket_link: socket_link(topology, &edges),
         }
     }
 }
@@ -199,6 +202,21 @@ fn tags(topology: &Topology, path: &[dray_pcie::EdgeId], request: u32) -> Option
         }
         _ => None,
     }
+}
+
+/// What one of the links between the sockets on a path carries, where a transfer takes one of several.
+fn socket_link(topology: &Topology, path: &[dray_pcie::EdgeId]) -> Option<f64> {
+    let links = path.iter().filter_map(|&id| {
+        let edge = topology.edge(id);
+        let is_between = topology.link(edge.link).kind == LinkKind::Socket;
+        match &topology.node(edge.from).kind {
+            NodeKind::Socket { parameters, .. } if is_between && parameters.socket_links > 1 => {
+                Some(edge.capacity_gib_s / f64::from(parameters.socket_links))
+            }
+            _ => None,
+        }
+    });
+    links.reduce(f64::min)
 }
 
 /// Whether a root complex whose limit no file gives forwards the path from device to device.

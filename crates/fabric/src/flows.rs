@@ -104,6 +104,7 @@ impl Wanted {
         let limits = [
             (Some(credit_limit(topology, &plain.path)), "credits"),
             (tags, "tags"),
+            (carriage.socket_link, "socket link"),
             (
                 Some(narrowest * carriage.part).filter(|_| carriage.part < 1.0),
                 "root complex",

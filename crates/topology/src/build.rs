@@ -146,6 +146,8 @@ impl Builder<'_> {
         }
         self.rules
             .number(entry, "socket_gib_s", timing.socket_gib_s)?;
+        self.rules
+            .count(entry, "socket_links", timing.socket_links, 0, 64)?;
         self.payload(entry, "completion_bytes", timing.completion_bytes)
     }
 

@@ -120,6 +120,8 @@ pub struct HostParameters {
     pub socket_hop_ns: f64,
     /// Payload between sockets per direction, GiB/s; 0 for that of servers of the generation of the links.
     pub socket_gib_s: f64,
+    /// Links that these are divided into, each transfer over one of them; 0 or 1 for one.
+    pub socket_links: u32,
     /// Software from the call to the doorbell's store, ns.
     pub submit_ns: f64,
     /// Software from the completion word in memory to the program's knowing it, ns.
@@ -139,6 +141,7 @@ impl Default for HostParameters {
             root_ns: 149.0,
             socket_hop_ns: 33.5,
             socket_gib_s: 0.0,
+            socket_links: 0,
             submit_ns: 75.0,
             poll_ns: 75.0,
             completion_bytes: 0,
