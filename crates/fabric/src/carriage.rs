@@ -80,16 +80,27 @@ impl Carriage {
             .rev()
             .map(|&id| topology.edge(id).reverse)
             .collect();
-        let (payload, request) = sizes(topology, &edges, operation, values);
-        let cost = |id: EdgeId, header: u32, each: u32| match id.index() < topology.edges().len() {
-            true => cost(topology, dray_pcie::EdgeId(id.0), header, each, values),
-            false => 1.0,
-        };
+        let packets = sizes(topology, &edges, operation, values);
+        let Packets {
+            payload,
+            request,
+            is_halved,
+        } = packets;
         let header = match request {
             0 => WRITE_HEADER,
             _ => COMPLETION_HEADER,
         };
-        let mut costs: Vec<f64> = path.iter().map(|&id| cost(id, header, payload)).collect();
+        let cost = |id: &EdgeId| {
+            if id.index() >= topology.edges().len() {
+                return 1.0;
+            }
+            let of = |each| cost(topology, dray_pcie::EdgeId(id.0), header, each, values);
+            match is_halved {
+                true => 0.5 * (of(payload) + of(payload / 2)),
+                false => of(payload),
+            }
+        };
+        let mut costs: Vec<f64> = path.iter().map(cost).collect();
         if costs.iter().all(|cost| *cost == 1.0) {
             costs.clear();
         }
@@ -115,7 +126,7 @@ impl Carriage {
         Self {
             costs,
             sides,
-            packets: Packets { payload, request },
+            packets,
             latency: latency * TIME_OF_NS,
             window,
             part,
@@ -124,33 +135,43 @@ impl Carriage {
     }
 }
 
-/// Payload of the TLPs with data, and what a request asks for; 0 if nothing is asked for.
+/// How the data is packed.
 fn sizes(
     topology: &Topology,
     path: &[dray_pcie::EdgeId],
     operation: Operation,
     values: Values,
-) -> (u32, u32) {
+) -> Packets {
+    let packets = |payload, request| Packets {
+        payload,
+        request,
+        is_halved: false,
+    };
     let of = |size: Size| match values {
         Values::Least => size.least,
         Values::Usual => size.usual,
         Values::Greatest => size.most,
     };
     let (Some(&first), Some(&last)) = (path.first(), path.last()) else {
-        return (PACKET, 0);
+        return packets(PACKET, 0);
     };
     let (from, to) = (topology.edge(first).from, topology.edge(last).to);
     let is_socket = matches!(topology.node(from).kind, NodeKind::Socket { .. });
     match operation {
         // Whose engine it is, the topology does not say.
-        Operation::Write if is_socket => (topology.path_mps(path), 0),
-        Operation::Write => (of(topology.payload(from, path)), 0),
+        Operation::Write if is_socket => packets(topology.path_mps(path), 0),
+        Operation::Write => packets(of(topology.payload(from, path)), 0),
         Operation::Read => {
             let request = topology.request(to, path);
-            (of(topology.payload(from, path).and(request)), of(request))
+            let size = topology.payload(from, path).and(request);
+            Packets {
+                payload: of(size),
+                request: of(request),
+                is_halved: size.is_halved && values == Values::Usual,
+            }
         }
-        Operation::Mmio if is_socket => (LINE, 0),
-        Operation::Mmio => (LINE, LINE),
+        Operation::Mmio if is_socket => packets(LINE, 0),
+        Operation::Mmio => packets(LINE, LINE),
     }
 }
 

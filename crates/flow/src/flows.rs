@@ -47,6 +47,8 @@ pub struct Packets {
     pub payload: u32,
     /// What the receiver asks for at a time; 0: the sender writes unasked.
     pub request: u32,
+    /// Whether every other request is answered with half of the payload in each packet.
+    pub is_halved: bool,
 }
 
 impl Flow {

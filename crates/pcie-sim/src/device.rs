@@ -299,7 +299,7 @@ impl Simulation<'_> {
             largest = largest.min(completer.completion_bytes);
         }
         if request.kind == TlpKind::SourceData {
-            largest = self.sources[request.owner as usize].largest(largest);
+            largest = self.sources[request.owner as usize].answers(largest);
         }
         let mut left = u32::from(request.asks);
         while left > 0 {

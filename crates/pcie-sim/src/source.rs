@@ -24,6 +24,9 @@ pub(super) struct SourceState {
     packet: u32,
     payload: u32,
     request: u32,
+    is_halved: bool,
+    /// Whether the next request is answered in TLPs of half the payload.
+    is_half: bool,
     total: u64,
     window: u64,
     ps_per_byte: u64,
@@ -88,6 +91,8 @@ impl SourceState {
             packet: source.packet,
             payload: source.payload,
             request: source.request,
+            is_halved: source.is_halved,
+            is_half: false,
             total: if source.total_bytes == 0 {
                 u64::MAX
             } else {
@@ -105,6 +110,19 @@ impl SourceState {
         match self.payload {
             0 => mps,
             own => own.min(mps),
+        }
+    }
+
+    /// Payload of the TLPs that answer a request, where the way allows `mps`.
+    pub(super) fn answers(&mut self, mps: u32) -> u32 {
+        let largest = self.largest(mps);
+        if !self.is_halved {
+            return largest;
+        }
+        self.is_half = !self.is_half;
+        match self.is_half {
+            true => (largest / 2).max(1),
+            false => largest,
         }
     }
 

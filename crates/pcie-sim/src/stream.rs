@@ -168,6 +168,8 @@ pub struct Source {
     pub payload: u32,
     /// What the receiver asks for with one request, bytes; 0: the sender writes unasked. Reads need a window.
     pub request: u32,
+    /// Whether every other request is answered in TLPs of half the payload.
+    pub is_halved: bool,
     /// What it would send alone, GiB/s; `None` for as much as the fabric takes.
     pub rate_gib_s: Option<f64>,
     /// Bytes sent and not yet delivered at most; `None` for no limit but credits.
@@ -196,6 +198,7 @@ impl Source {
             packet: 256,
             payload: 0,
             request: 0,
+            is_halved: false,
             rate_gib_s: None,
             window_bytes: None,
             total_bytes: 0,

@@ -6,13 +6,17 @@
 
 use super::{EdgeId, NodeId, NodeKind, Topology};
 
-/// A line of a core's cache. Root complexes of Gen3 (Haswell to Cascade Lake) answer reads in lines: copies to GPUs on their
-/// x16 ports are measured at 11.6 to 12.6 GB/s, and this size gives 11.9.
+/// A line of a core's cache.
 const CORE_LINE: u32 = 64;
-/// Two lines, and a line of the second-level cache of NVIDIA's GPUs. Copies of those up to Ada are measured at 12.7 to 13.1
-/// (Gen3 x16) and 25.6 to 26.3 GB/s (Gen4 x16) to the host and to each other, and this size gives 13.2 and 26.3; since Hopper
-/// they send more (55 to 57 GB/s on Gen5 x16). Root complexes since Gen4 answer with 24.8 to 26.4.
+/// Two of them, and a line of the second-level cache of NVIDIA's GPUs. Copies of those up to Ada are measured at 12.9 to 13.1
+/// (Gen3 x16) and 25.0 to 27.1 GB/s (Gen4 x16) to the host and to each other, and this size gives 13.2 and 26.3; since Hopper
+/// they send more (55 to 57 GB/s on Gen5 x16).
+///
+/// A root complex puts two lines into a completion if both are there when it sends, and four since Gen5. That is taken to
+/// come true for every other request: copies to GPUs are then at 12.7, 25.3 and 55.9 GB/s on x16 links of Gen3 to Gen5, of which
+/// 12.0 to 13.1, 23.9 to 26.4 and 55.4 to 56.4 have been measured.
 const TWO_LINES: u32 = 128;
+const FOUR_LINES: u32 = 256;
 
 /// A size in bytes, and from where to where it may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +27,8 @@ pub struct Size {
     pub usual: u32,
     /// The largest that the path allows.
     pub most: u32,
+    /// Whether the usual size is that of every other request, and the rest have half of it.
+    pub is_halved: bool,
 }
 
 impl Size {
@@ -31,6 +37,7 @@ impl Size {
             least: bytes,
             usual: bytes,
             most: bytes,
+            is_halved: false,
         }
     }
 
@@ -39,6 +46,15 @@ impl Size {
             least: least.min(most),
             usual: usual.min(most),
             most,
+            is_halved: false,
+        }
+    }
+
+    /// Half of the usual size for every other request.
+    fn halved(self) -> Self {
+        Self {
+            is_halved: true,
+            ..self
         }
     }
 
@@ -49,6 +65,7 @@ impl Size {
             least: self.least.min(other.least),
             usual: self.usual.min(other.usual),
             most: self.most.min(other.most),
+            is_halved: self.is_halved || other.is_halved,
         }
     }
 }
@@ -61,8 +78,8 @@ impl Topology {
         let generation = self.generation_at(node, path);
         match &self.node(node).kind {
             NodeKind::Socket { parameters, .. } => match parameters.completion_bytes {
-                0 if generation <= 3 => Size::between(CORE_LINE, CORE_LINE, mps),
-                0 => Size::between(CORE_LINE, TWO_LINES, mps),
+                0 if generation <= 4 => Size::between(CORE_LINE, TWO_LINES, mps).halved(),
+                0 => Size::between(CORE_LINE, FOUR_LINES, mps).halved(),
                 given => Size::given(given.min(mps)),
             },
             NodeKind::Endpoint { word, parameters } => match parameters.payload_bytes {

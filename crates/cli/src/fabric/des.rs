@@ -58,6 +58,7 @@ impl<'t> Des<'t> {
             packet: PACKET,
             payload: flow.packets.payload,
             request: flow.packets.request,
+            is_halved: flow.packets.is_halved,
             rate_gib_s: flow.demand.is_finite().then_some(flow.demand),
             window_bytes: Some(window(flow.outstanding_bytes)),
             ..Source::new(&index.to_string(), from, to)

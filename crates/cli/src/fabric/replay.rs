@@ -174,6 +174,7 @@ fn replay(
             packet: PACKET,
             payload: send.packets.payload,
             request: send.packets.request,
+            is_halved: send.packets.is_halved,
             rate_gib_s: send.rate_gib_s,
             window_bytes: Some(send.window_bytes),
             total_bytes: send.bytes,

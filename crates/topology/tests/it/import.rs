@@ -374,7 +374,10 @@ fn gpus_of_amd_send_long_packets_and_nics_are_as_fast_as_their_ports() {
     let sends = |name: &str| {
         let path = topology.route_by_name(name, "host").unwrap();
         let node = topology.find(name).unwrap();
-        (topology.payload(node, &path).usual, topology.edge(path[0]).clone())
+        (
+            topology.payload(node, &path).usual,
+            topology.edge(path[0]).clone(),
+        )
     };
     assert_eq!(sends("0000:01:00.0").0, 256);
     assert_eq!(sends("0000:02:00.0").0, 128);

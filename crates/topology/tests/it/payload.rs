@@ -23,7 +23,7 @@ fn sizes(topology: &Topology, from: &str, to: &str) -> [[u32; 3]; 2] {
 
 #[test]
 fn usual_sizes_follow_kind_and_generation() {
-    for (generation, gpu, completion) in [(3, 128, 64), (4, 128, 128), (5, 256, 128)] {
+    for (generation, gpu, completion) in [(3, 128, 128), (4, 128, 128), (5, 256, 256)] {
         let topology = machine(generation, "");
         assert_eq!(sizes(&topology, "gpu", "pc")[0], [128, gpu, 256]);
         assert_eq!(
@@ -35,6 +35,11 @@ fn usual_sizes_follow_kind_and_generation() {
             [[64, completion, 256], [512; 3]]
         );
         assert_eq!(sizes(&topology, "disk", "pc")[0], [128, 256, 256]);
+        // Completions of a root complex are of this size every other time.
+        let path = topology.route_by_name("pc", "gpu").unwrap();
+        let [host, gpu] = ["pc", "gpu"].map(|name| topology.find(name).unwrap());
+        assert!(topology.payload(host, &path).is_halved);
+        assert!(!topology.payload(gpu, &path).is_halved);
     }
 }
 

@@ -1,0 +1,3 @@
+//! Flows over machines, beside what has been measured.
+
+mod measured;
