@@ -147,7 +147,13 @@ fn sizes(
         request,
         is_halved: false,
     };
+    // A capacity that the file gives is that of TLPs of the MPS, in the simulator, too.
+    let is_measured = path.iter().any(|&id| {
+        let edge = topology.edge(id);
+        edge.capacity_given && topology.link(edge.link).kind != LinkKind::Socket
+    });
     let of = |size: Size| match values {
+        _ if is_measured => size.most,
         Values::Least => size.least,
         Values::Usual => size.usual,
         Values::Greatest => size.most,
@@ -167,7 +173,7 @@ fn sizes(
             Packets {
                 payload: of(size),
                 request: of(request),
-                is_halved: size.is_halved && values == Values::Usual,
+                is_halved: size.is_halved && values == Values::Usual && !is_measured,
             }
         }
         Operation::Mmio if is_socket => packets(LINE, 0),

@@ -20,6 +20,10 @@ impl Estimator for Ecr {
         "ecr"
     }
 
+    fn merges(&self) -> bool {
+        true
+    }
+
     fn solve(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
         let index = EdgeIndex::new(flows);
         let mut rates: Vec<f64> = (0..flows.len()).map(|flow| flows.demand(flow)).collect();

@@ -130,6 +130,11 @@ pub trait Estimator {
     /// The word for it on the command line and in tables.
     fn name(&self) -> &'static str;
 
+    /// Whether flows that are alike can be one, with all their demands and weights: each of them has its part of its rate.
+    fn merges(&self) -> bool {
+        false
+    }
+
     /// The rates of `flows` when all of them run, of whose edges those take nothing that are beside their paths.
     fn solve(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError>;
 

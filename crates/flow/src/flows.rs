@@ -162,8 +162,13 @@ impl<'n> Flows<'n> {
 
     /// Adds a flow, or says which rule it breaks.
     pub fn push(&mut self, flow: &Flow) -> Result<FlowId, FlowError> {
+        flow.check(self.network, self.len())?;
+        self.append(flow, 1.0)
+    }
+
+    /// Adds as many as `count` flows that are alike as one; they have been checked.
+    pub(crate) fn append(&mut self, flow: &Flow, count: f64) -> Result<FlowId, FlowError> {
         let index = self.len();
-        flow.check(self.network, index)?;
         let end = u32::try_from(self.hops.len() + flow.path.len())
             .ok()
             .filter(|&end| end < u32::MAX)
@@ -180,10 +185,10 @@ impl<'n> Flows<'n> {
             .extend(sides.map(|&(edge, cost)| (index as u32, edge, cost)));
         self.hops.extend(flow.path.iter().map(|edge| edge.0));
         self.starts.push(end);
-        self.demands.push(flow.demand);
+        self.demands.push(flow.demand * count);
         self.outstanding.push(flow.outstanding_bytes);
         self.latencies.push(flow.latency);
-        self.weights.push(flow.weight);
+        self.weights.push(flow.weight * count);
         self.sources.push(flow.source);
         self.packets.push(flow.packets);
         // Every flow has a hop, and hops are counted.

@@ -18,6 +18,10 @@ impl Estimator for MaxMin {
         "maxmin"
     }
 
+    fn merges(&self) -> bool {
+        true
+    }
+
     fn solve(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
         let index = EdgeIndex::new(flows);
         let edges = 0..flows.network().edges().len();

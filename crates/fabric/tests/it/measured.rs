@@ -277,3 +277,22 @@ fn who_moves_the_data_is_read_from_files() {
     let rows = "from,to,operation\nhost,gpu,copy\n";
     assert!(parse_flows(rows, true, "flows.csv", &topology, &network).is_err());
 }
+
+#[test]
+fn a_measured_capacity_is_that_of_what_goes_there() {
+    let topology = Topology::resolve("validation").unwrap();
+    let network = network(&topology).unwrap();
+    let rows = "from,to\nhost,A\nB,A\nA,host\n";
+    let named = parse_flows(rows, true, "flows.csv", &topology, &network).unwrap();
+    for flow in &named {
+        // The host's own link has no capacity in the file: completions have shorter headers.
+        let costs = flow.flow.costs.iter().skip(1);
+        assert!(costs.copied().all(|cost| cost == 1.0), "{}", flow.name);
+        assert_eq!(flow.flow.packets.payload, 256, "{}", flow.name);
+        assert!(!flow.flow.packets.is_halved);
+    }
+    // Its reads have 32 tags of 512 bytes for a round trip.
+    let read = &named[0];
+    assert_eq!(read.held_by, Some("tags"));
+    assert!((read.flow.demand * read.flow.latency / 16384.0 - 1.0).abs() < 1e-9);
+}
