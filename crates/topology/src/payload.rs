@@ -128,7 +128,7 @@ impl Topology {
         let starts = path.first().is_some_and(|&id| self.edge(id).from == node);
         match starts {
             true => known.next(),
-            false => known.last(),
+            false => known.next_back(),
         }
         .unwrap_or(0)
     }
