@@ -185,6 +185,15 @@ pub(crate) fn plain<'a>(head: impl IntoIterator<Item = &'a str>) -> Columns {
     Columns(table)
 }
 
+/// From where to where a number may be; one number where both print alike.
+pub(crate) fn range(low: f64, high: f64, decimals: usize) -> String {
+    let [low, high] = [low, high].map(|end| format!("{end:.decimals$}"));
+    match low == high {
+        true => low,
+        false => format!("{low} to {high}"),
+    }
+}
+
 /// Numbers stand on the right.
 pub(crate) fn right(table: &mut Table, from: usize) {
     let columns = table.column_iter_mut().skip(from);

@@ -7,9 +7,10 @@ use dray_flow::{EdgeId, Flow, Network};
 use dray_pcie::Topology;
 use serde::Deserialize;
 
+use crate::carriage::{self, Carriage, Operation, Values};
 use crate::entries;
 use crate::error::{FabricError, form};
-use crate::network::{PACKET, latency, route, topology_edges, with_stages};
+use crate::network::{PACKET, route, topology_edges, with_stages};
 
 /// What a flow keeps in flight if the file does not say, in bytes that are under way at its rate on idle links. Tags and
 /// queues of a device are made so that they do not limit what it is sold for; twice of it leaves room for queues.
@@ -31,6 +32,8 @@ pub struct FlowEntry {
     pub outstanding_bytes: Option<f64>,
     /// Share against others'.
     pub weight: Option<f64>,
+    /// Who moves the data; without it devices read from memory, and write to memory and to each other.
+    pub operation: Option<Operation>,
     /// Flows of one source enter the fabric through one queue. Without it, flows from one node to one other do.
     pub source: Option<String>,
     /// Edges, instead of the route of the topology; in CSV separated by blanks.
@@ -49,10 +52,89 @@ pub struct NamedFlow {
     pub to: String,
     /// Its path and what it asks for; rates in GiB/s.
     pub flow: Flow,
-    /// Whether its demand is what the credits of its path let through: the file has none.
-    pub held_by_credits: bool,
+    /// Who moves the data.
+    pub operation: Operation,
+    /// What its demand follows from, if the file has none: `credits` of its path, or `tags` of its reader.
+    pub held_by: Option<&'static str>,
     /// Whether the file says how much it keeps in flight.
     pub window_given: bool,
+    /// What the file says of its demand.
+    demand: Option<f64>,
+}
+
+impl NamedFlow {
+    /// The flow with other values of what is not known exactly.
+    pub fn with(&self, topology: &Topology, network: &Network, values: Values) -> Flow {
+        let window = Some(self.flow.outstanding_bytes).filter(|_| self.window_given);
+        let wanted = Wanted {
+            operation: self.operation,
+            demand: self.demand,
+            window,
+        };
+        let plain = Flow {
+            path: self.flow.path.clone(),
+            weight: self.flow.weight,
+            source: self.flow.source,
+            ..Flow::new(Vec::new(), 1.0)
+        };
+        wanted.of(topology, network, plain, values).0
+    }
+}
+
+/// What a file says of a flow.
+#[derive(Clone, Copy)]
+struct Wanted {
+    operation: Operation,
+    demand: Option<f64>,
+    window: Option<f64>,
+}
+
+impl Wanted {
+    /// `plain` with what it asks for, and what its demand follows from, if the file has none.
+    fn of(
+        self,
+        topology: &Topology,
+        network: &Network,
+        plain: Flow,
+        values: Values,
+    ) -> (Flow, Option<&'static str>) {
+        let carriage = Carriage::new(topology, &plain.path, self.operation, values);
+        let narrowest = narrowest(network, &plain.path, &carriage.costs);
+        let tags = carriage.window.map(|window| window / carriage.latency);
+        let limits = [
+            (Some(credit_limit(topology, &plain.path)), "credits"),
+            (tags, "tags"),
+            (carriage.socket_link, "socket link"),
+            (
+                Some(narrowest * carriage.part).filter(|_| carriage.part < 1.0),
+                "root complex",
+            ),
+        ];
+        let limits = limits
+            .into_iter()
+            .filter_map(|(limit, what)| Some((limit?, what)));
+        let least = limits.min_by(|a, b| a.0.total_cmp(&b.0));
+        let least = least.filter(|(limit, _)| *limit < narrowest);
+        let demand = match (self.demand, least) {
+            (Some(demand), _) => demand,
+            (None, Some((limit, _))) => limit,
+            (None, None) => f64::INFINITY,
+        };
+        let bytes = WINDOWS * demand.min(narrowest) * carriage.latency;
+        // A flow that starts where it ends is refused elsewhere.
+        let usual = (bytes / f64::from(PACKET)).ceil().max(1.0) * f64::from(PACKET);
+        let flow = Flow {
+            demand,
+            outstanding_bytes: self.window.unwrap_or(usual),
+            latency: carriage.latency,
+            costs: carriage.costs,
+            sides: carriage.sides,
+            packets: carriage.packets,
+            ..plain
+        };
+        let held_by = least.filter(|_| self.demand.is_none());
+        (flow, held_by.map(|(_, what)| what))
+    }
 }
 
 #[derive(Deserialize)]
@@ -168,22 +250,18 @@ pub fn resolve_flows(
             .source
             .unwrap_or_else(|| format!("{}>{}", entry.from, entry.to));
         let next = sources.len() as u32;
-        let (demand, latency) = (entry.demand_gib_s, latency(topology, &path));
-        let demand = demand.unwrap_or_else(|| credit_limit(topology, network, &path));
-        let window = || {
-            let bytes = WINDOWS * demand.min(narrowest(network, &path)) * latency;
-            // A flow that starts where it ends is refused below.
-            (bytes / f64::from(PACKET)).ceil().max(1.0) * f64::from(PACKET)
-        };
-        let flow = Flow {
-            demand,
-            outstanding_bytes: entry.outstanding_bytes.unwrap_or_else(window),
-            latency,
+        let plain = Flow {
             weight: entry.weight.unwrap_or(1.0),
             source: Some(*sources.entry(source).or_insert(next)),
-            path,
+            ..Flow::new(path, 1.0)
         };
-        let held_by_credits = entry.demand_gib_s.is_none() && flow.demand.is_finite();
+        let usual = || carriage::usual(topology, &plain.path);
+        let wanted = Wanted {
+            operation: entry.operation.unwrap_or_else(usual),
+            demand: entry.demand_gib_s,
+            window: entry.outstanding_bytes,
+        };
+        let (flow, held_by) = wanted.of(topology, network, plain, Values::Usual);
         if entry.demand_gib_s.is_some_and(f64::is_infinite) {
             return Err(fail(
                 "demand_gib_s is infinite; leave it away for no limit".into(),
@@ -205,26 +283,26 @@ pub fn resolve_flows(
             from: entry.from,
             to: entry.to,
             flow,
-            held_by_credits,
+            operation: wanted.operation,
+            held_by,
             window_given: entry.outstanding_bytes.is_some(),
+            demand: entry.demand_gib_s,
         });
     }
     Ok(flows)
 }
 
-/// What the credits of the path let through, if that is less than its narrowest edge; else infinite.
-fn credit_limit(topology: &Topology, network: &Network, path: &[EdgeId]) -> f64 {
-    let limit = topology.credit_limit_gib_s(&topology_edges(topology, path), PACKET);
-    if limit < narrowest(network, path) {
-        limit
-    } else {
-        f64::INFINITY
-    }
+/// What the credits of the path let through.
+fn credit_limit(topology: &Topology, path: &[EdgeId]) -> f64 {
+    topology.credit_limit_gib_s(&topology_edges(topology, path), PACKET)
 }
 
-/// Capacity of the narrowest edge of a path.
-fn narrowest(network: &Network, path: &[EdgeId]) -> f64 {
-    let widths = path.iter().map(|&edge| network.edge(edge).capacity());
+/// What the narrowest edge of a path has for a flow of these costs.
+fn narrowest(network: &Network, path: &[EdgeId], costs: &[f64]) -> f64 {
+    let widths = path.iter().enumerate().map(|(hop, &edge)| {
+        let cost = costs.get(hop).copied().unwrap_or(1.0);
+        network.edge(edge).capacity() / cost
+    });
     widths.fold(f64::INFINITY, f64::min)
 }
 

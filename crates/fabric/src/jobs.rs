@@ -8,6 +8,7 @@ use dray_flow::{EdgeId, Job, Network};
 use dray_pcie::Topology;
 use serde::{Deserialize, Serialize};
 
+use crate::carriage::{Operation, Values};
 use crate::entries;
 use crate::error::{FabricError, form};
 use crate::flows::{FlowEntry, NamedFlow, resolve_flows};
@@ -55,6 +56,9 @@ pub struct JobEntry {
     /// Bytes in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outstanding_bytes: Option<f64>,
+    /// Who moves the data; without it devices read from memory, and write to memory and to each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -77,8 +81,20 @@ pub struct NamedJob {
     pub bytes: u64,
     /// What it reaches alone, if the file says so.
     pub demand_gib_s: Option<f64>,
+    /// The flow that it is while it runs.
+    pub flow: NamedFlow,
     /// The same in GiB and seconds, with its path.
     pub job: Job,
+}
+
+impl NamedJob {
+    /// The job with other values of what is not known exactly.
+    pub(crate) fn with(&self, topology: &Topology, network: &Network, values: Values) -> Job {
+        Job {
+            flow: self.flow.with(topology, network, values),
+            ..self.job.clone()
+        }
+    }
 }
 
 /// Reads the jobs of `file`, CSV if its name ends so, over `topology`. Errors name the file, the entry and the rule.
@@ -138,6 +154,7 @@ pub fn resolve_jobs(
         demand_gib_s: entry.demand_gib_s,
         outstanding_bytes: entry.outstanding_bytes,
         weight: None,
+        operation: entry.operation,
         source: None,
         path: None,
     };
@@ -154,20 +171,14 @@ pub fn resolve_jobs(
         .map(|(at, flow)| (flow.name.as_str(), at))
         .collect();
     let mut jobs = Vec::with_capacity(entries.len());
-    for (
-        at,
-        (
-            entry,
-            NamedFlow {
-                name,
-                from,
-                to,
-                flow,
-                ..
-            },
-        ),
-    ) in entries.iter().zip(&flows).enumerate()
-    {
+    for (at, (entry, named)) in entries.iter().zip(&flows).enumerate() {
+        let NamedFlow {
+            name,
+            from,
+            to,
+            flow,
+            ..
+        } = named;
         let fail = |rule: String| FabricError::Rule {
             file: origin.to_owned(),
             entry: format!("job {} `{}`", at + 1, name.escape_debug()),
@@ -217,6 +228,7 @@ pub fn resolve_jobs(
             to: to.clone(),
             bytes,
             demand_gib_s: entry.demand_gib_s,
+            flow: named.clone(),
             job: Job {
                 after,
                 latency: latency_s(topology, &flow.path),

@@ -2,15 +2,19 @@
 //!
 //! Rates are in GiB/s (2^30 bytes), sizes in bytes, times in files in microseconds.
 
+mod carriage;
 mod caveats;
 mod entries;
 mod error;
 mod flows;
+mod interval;
 mod jobs;
 mod network;
 
+pub use carriage::{Operation, Values};
 pub use caveats::caveats;
 pub use error::FabricError;
 pub use flows::{FlowEntry, NamedFlow, parse_flows, read_flows, resolve_flows};
+pub use interval::{Interval, intervals, makespan};
 pub use jobs::{Bytes, GIB, JobEntry, NamedJob, jobs_to_toml, parse_jobs, read_jobs, resolve_jobs};
 pub use network::{PACKET, TIME_OF_NS, latency, network, network_with, route, topology_edges};

@@ -4,8 +4,8 @@
 //! them alike.
 
 use dray_flow::{
-    Ecr, EdgeId, Estimator, Flow, FlowId, Flows, IncrementalMaxMin, Ingress, MaxMin, Method,
-    Network, Precision,
+    Ecr, EdgeId, Estimator, Flow, FlowId, Flows, IncrementalMaxMin, Ingress, Job, MaxMin, Method,
+    Network, Policy, Precision, schedule,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -225,6 +225,33 @@ fn updates(
     );
 }
 
+/// Decisions of a schedule with a thousand jobs in the mean between eight leaves.
+fn decisions(seed: u64) {
+    for policy in [Policy::StartAll, Policy::Ordered] {
+        let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
+        let tree = Tree::new(&mut draw, 1, 60.0);
+        let jobs: Vec<Job> = (0..2000)
+            .map(|_| {
+                let flow = tree.flow(&mut draw, f64::INFINITY);
+                Job::new(flow, draw.between(1.0, 100.0), 0.0)
+            })
+            .collect();
+        let mut seconds: Vec<f64> = (0..5)
+            .map(|_| {
+                let begun = on_processor();
+                schedule(&tree.network, &jobs, policy, &MaxMin).expect("a schedule");
+                (on_processor() - begun) / (jobs.len() + 1) as f64
+            })
+            .collect();
+        seconds.sort_by(f64::total_cmp);
+        println!(
+            "a decision of {} with 1000 jobs in the mean: median {:.1} us",
+            policy.name(),
+            quantile(&seconds, 0.5) * 1e6
+        );
+    }
+}
+
 fn main() {
     let mut numbers = std::env::args()
         .skip(1)
@@ -233,6 +260,7 @@ fn main() {
     let levels = numbers.next().unwrap_or(4) as u32;
     let seed = numbers.next().unwrap_or(1) as u64;
     let mut draw = Draw(ChaCha8Rng::seed_from_u64(seed));
+    decisions(seed);
     let tree = Tree::new(&mut draw, levels, 60.0);
     for (kind, demand) in [
         ("saturated", 12.0),

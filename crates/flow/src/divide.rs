@@ -15,7 +15,7 @@ impl Estimator for DivideByN {
         "divide-by-n"
     }
 
-    fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+    fn solve(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
         let mut counts = vec![0.0; flows.network().edges().len()];
         for &edge in flows.hops() {
             counts[edge as usize] += 1.0;
@@ -23,10 +23,10 @@ impl Estimator for DivideByN {
         let (mut rates, mut limits) = (Vec::new(), Vec::new());
         for flow in 0..flows.len() {
             let mut least = (flows.demand(flow), Limit::Demand);
-            for &edge in flows.path(flow) {
-                let part = flows.capacity(edge as usize) / counts[edge as usize];
+            for (edge, cost) in flows.uses(flow) {
+                let part = flows.capacity(edge) / (counts[edge] * cost);
                 if part < least.0 {
-                    least = (part, Limit::Edge(EdgeId(edge)));
+                    least = (part, Limit::Edge(EdgeId(edge as u32)));
                 }
             }
             rates.push(least.0);

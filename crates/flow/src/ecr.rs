@@ -20,7 +20,11 @@ impl Estimator for Ecr {
         "ecr"
     }
 
-    fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+    fn merges(&self) -> bool {
+        true
+    }
+
+    fn solve(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
         let index = EdgeIndex::new(flows);
         let mut rates: Vec<f64> = (0..flows.len()).map(|flow| flows.demand(flow)).collect();
         let mut limits = vec![Limit::Demand; flows.len()];
@@ -29,10 +33,13 @@ impl Estimator for Ecr {
             let members = index.members(edge);
             shares.clear();
             shares.extend(members.iter().map(|&flow| {
-                let weight = flows.weight(flow as usize);
+                let flow = flow as usize;
+                let weight = flows.weight(flow);
+                let mut uses = flows.uses(flow);
+                let cost = uses.find(|&(at, _)| at == edge as usize);
                 Share {
-                    cap: flows.demand(flow as usize) / weight,
-                    weight,
+                    cap: flows.demand(flow) / weight,
+                    weight: weight * cost.map_or(1.0, |(_, cost)| cost),
                 }
             }));
             let level = water_level(&mut shares, flows.capacity(edge as usize));

@@ -72,12 +72,12 @@ impl Estimate {
         self.rates[flow.index()]
     }
 
-    /// Load of every edge: the sum of the rates over it, in order of the edges.
+    /// Load of every edge: the sum of what the flows take of it, in order of the edges.
     pub fn loads(&self, flows: &Flows<'_>) -> Vec<f64> {
-        let mut loads = vec![0.0; flows.network().edges().len()];
+        let mut loads = flows.beside(&self.rates);
         for (flow, &rate) in self.rates.iter().enumerate() {
-            for &edge in flows.path(flow) {
-                loads[edge as usize] += rate;
+            for (edge, cost) in flows.uses(flow) {
+                loads[edge] += rate * cost;
             }
         }
         loads
@@ -130,9 +130,41 @@ pub trait Estimator {
     /// The word for it on the command line and in tables.
     fn name(&self) -> &'static str;
 
-    /// The rates of `flows` when all of them run.
-    fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError>;
+    /// Whether flows that are alike can be one, with all their demands and weights: each of them has its part of its rate.
+    fn merges(&self) -> bool {
+        false
+    }
+
+    /// The rates of `flows` when all of them run, of whose edges those take nothing that are beside their paths.
+    fn solve(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError>;
+
+    /// The rates of `flows` when all of them run. What they take beside their paths is a small part of an edge and follows from
+    /// the rates: it is taken off the capacities, and the rates are found again, until that no longer changes.
+    fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+        let mut estimate = self.solve(flows)?;
+        if !flows.has_sides() {
+            return Ok(estimate);
+        }
+        let mut taken = flows.beside(estimate.rates());
+        for _ in 0..ROUNDS {
+            estimate = self.solve(&flows.with_taken(taken.clone()))?;
+            let next = flows.beside(estimate.rates());
+            let pairs = next.iter().zip(&taken);
+            let settled = pairs.clone().all(|(a, b)| (a - b).abs() <= SETTLED * a);
+            taken = next;
+            if settled {
+                break;
+            }
+        }
+        Ok(estimate)
+    }
 }
+
+/// Rounds of [`Estimator::estimate`] at most. What a flow takes beside its path is a twentieth of its rate, so that each round is
+/// nearer by as much.
+const ROUNDS: usize = 12;
+/// Part of it by which what is taken beside paths may still change.
+const SETTLED: f64 = 1e-9;
 
 #[cfg(test)]
 mod tests {

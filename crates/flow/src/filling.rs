@@ -19,7 +19,7 @@ pub(crate) enum Stop {
 pub(crate) struct EdgeState {
     /// Capacity that frozen flows leave.
     pub(crate) remaining: Sum,
-    /// Sum of the weights of its active flows.
+    /// Sum of the weights of its active flows, each times what the flow takes here for each unit of its rate.
     pub(crate) weight: Sum,
     /// How many active flows it has.
     pub(crate) count: u32,
@@ -32,6 +32,14 @@ pub(crate) struct Filling {
     pub(crate) edges: Vec<EdgeState>,
     /// By flow.
     active: Vec<bool>,
+}
+
+/// The edges of a flow, and what it takes of each for each unit of its rate.
+#[inline]
+fn uses<I: Incidence>(incidence: &I, flow: u32) -> impl Iterator<Item = (u32, f64)> {
+    let costs = incidence.costs(flow);
+    let edges = incidence.path(flow).iter().enumerate();
+    edges.map(move |(hop, &edge)| (edge, costs.get(hop).copied().unwrap_or(1.0)))
 }
 
 /// Levels are not negative, and the bits of such floats are in the order of their values.
@@ -68,10 +76,10 @@ impl Filling {
     pub(crate) fn release(&mut self, incidence: &impl Incidence, flow: u32, rate: f64) {
         self.active[flow as usize] = true;
         let weight = incidence.weight(flow);
-        for &edge in incidence.path(flow) {
+        for (edge, cost) in uses(incidence, flow) {
             let edge = &mut self.edges[edge as usize];
-            edge.remaining.add(rate);
-            edge.weight.add(weight);
+            edge.remaining.add(rate * cost);
+            edge.weight.add(weight * cost);
             edge.count += 1;
         }
     }
@@ -80,9 +88,9 @@ impl Filling {
     pub(crate) fn activate(&mut self, incidence: &impl Incidence, flow: u32) {
         self.active[flow as usize] = true;
         let weight = incidence.weight(flow);
-        for &edge in incidence.path(flow) {
+        for (edge, cost) in uses(incidence, flow) {
             let edge = &mut self.edges[edge as usize];
-            edge.weight.add(weight);
+            edge.weight.add(weight * cost);
             edge.count += 1;
         }
     }
@@ -106,10 +114,10 @@ impl Filling {
     ) {
         self.active[flow as usize] = false;
         let rate = weight * level;
-        for &edge in incidence.path(flow) {
+        for (edge, cost) in uses(incidence, flow) {
             let edge = &mut self.edges[edge as usize];
-            edge.remaining.add(-rate);
-            edge.weight.add(-weight);
+            edge.remaining.add(-rate * cost);
+            edge.weight.add(-weight * cost);
             edge.count -= 1;
         }
     }

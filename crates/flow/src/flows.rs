@@ -31,6 +31,24 @@ pub struct Flow {
     pub weight: f64,
     /// Flows of one source enter their first edge through one ingress. `None`: an ingress of its own.
     pub source: Option<u32>,
+    /// By edge of the path: what it takes there for each unit of its rate. Empty: 1 everywhere.
+    pub costs: Vec<f64>,
+    /// Edges beside the path, and what it takes there for each unit of its rate: requests of reads, against their data. It does not
+    /// wait there; others have that much less.
+    pub sides: Vec<(EdgeId, f64)>,
+    /// How its bytes are packed, for estimators that simulate packets.
+    pub packets: Packets,
+}
+
+/// How the bytes of a flow are packed. Numbers are bytes; 0 leaves them to the estimator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packets {
+    /// Payload of a packet at most.
+    pub payload: u32,
+    /// What the receiver asks for at a time; 0: the sender writes unasked.
+    pub request: u32,
+    /// Whether every other request is answered with half of the payload in each packet.
+    pub is_halved: bool,
 }
 
 impl Flow {
@@ -43,7 +61,16 @@ impl Flow {
             latency: 0.0,
             weight: 1.0,
             source: None,
+            costs: Vec::new(),
+            sides: Vec::new(),
+            packets: Packets::default(),
         }
+    }
+
+    /// The edges of the path, and what it takes of each for each unit of its rate.
+    pub(crate) fn uses(&self) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let edges = self.path.iter().enumerate();
+        edges.map(|(hop, edge)| (edge.index(), self.costs.get(hop).copied().unwrap_or(1.0)))
     }
 
     pub(crate) fn check(&self, network: &Network, index: usize) -> Result<(), FlowError> {
@@ -69,9 +96,30 @@ impl Flow {
         if !(MIN..=MAX).contains(&self.latency) && self.latency != 0.0 {
             return refuse("latency", self.latency);
         }
-        Ok(())
+        let costs = self.costs.len();
+        if costs > 0 && costs != self.path.len() {
+            return refuse("number of costs", costs as f64);
+        }
+        let edges = network.edges().len();
+        if let Some((edge, _)) = self.sides.iter().find(|(edge, _)| edge.index() >= edges) {
+            let edge = edge.index();
+            return Err(FlowError::UnknownEdge {
+                flow: index,
+                edge,
+                edges,
+            });
+        }
+        let sides = self.sides.iter().map(|(_, cost)| *cost);
+        let mut all = self.costs.iter().copied().chain(sides);
+        match all.find(|cost| !(MIN..=MAX).contains(cost)) {
+            Some(cost) => refuse("cost", cost),
+            None => Ok(()),
+        }
     }
 }
+
+/// Part of an edge that what flows take beside their paths leaves at least.
+const LEFT: f64 = 1e-3;
 
 /// Flows over one network, checked as they are added. Paths lie one after the other.
 #[derive(Clone, Debug)]
@@ -84,6 +132,13 @@ pub struct Flows<'n> {
     latencies: Vec<f64>,
     weights: Vec<f64>,
     sources: Vec<Option<u32>>,
+    /// By hop; empty while all are 1.
+    costs: Vec<f64>,
+    /// Flows with edges beside their paths, in order.
+    sides: Vec<(u32, EdgeId, f64)>,
+    packets: Vec<Packets>,
+    /// By edge: what flows take there that do not have it in their paths. Empty: nothing.
+    taken: Vec<f64>,
 }
 
 impl<'n> Flows<'n> {
@@ -98,26 +153,44 @@ impl<'n> Flows<'n> {
             latencies: Vec::new(),
             weights: Vec::new(),
             sources: Vec::new(),
+            costs: Vec::new(),
+            sides: Vec::new(),
+            taken: Vec::new(),
+            packets: Vec::new(),
         }
     }
 
     /// Adds a flow, or says which rule it breaks.
     pub fn push(&mut self, flow: &Flow) -> Result<FlowId, FlowError> {
+        flow.check(self.network, self.len())?;
+        self.append(flow, 1.0)
+    }
+
+    /// Adds as many as `count` flows that are alike as one; they have been checked.
+    pub(crate) fn append(&mut self, flow: &Flow, count: f64) -> Result<FlowId, FlowError> {
         let index = self.len();
-        flow.check(self.network, index)?;
         let end = u32::try_from(self.hops.len() + flow.path.len())
             .ok()
             .filter(|&end| end < u32::MAX)
             .ok_or(FlowError::TooManyFlows {
                 limit: u32::MAX as usize,
             })?;
+        if !flow.costs.is_empty() || !self.costs.is_empty() {
+            self.costs.resize(self.hops.len(), 1.0);
+            self.costs.extend(&flow.costs);
+            self.costs.resize(end as usize, 1.0);
+        }
+        let sides = flow.sides.iter();
+        self.sides
+            .extend(sides.map(|&(edge, cost)| (index as u32, edge, cost)));
         self.hops.extend(flow.path.iter().map(|edge| edge.0));
         self.starts.push(end);
-        self.demands.push(flow.demand);
+        self.demands.push(flow.demand * count);
         self.outstanding.push(flow.outstanding_bytes);
         self.latencies.push(flow.latency);
-        self.weights.push(flow.weight);
+        self.weights.push(flow.weight * count);
         self.sources.push(flow.source);
+        self.packets.push(flow.packets);
         // Every flow has a hop, and hops are counted.
         Ok(FlowId(index as u32))
     }
@@ -150,6 +223,65 @@ impl<'n> Flows<'n> {
             latency: self.latencies[index],
             weight: self.weights[index],
             source: self.sources[index],
+            costs: self.costs(index).to_vec(),
+            sides: self.sides_of(index).collect(),
+            packets: self.packets[index],
+        }
+    }
+
+    /// By edge of the path of `flow`: what it takes for each unit of its rate; empty if that is 1 everywhere.
+    pub(crate) fn costs(&self, flow: usize) -> &[f64] {
+        match self.costs.is_empty() {
+            true => &[],
+            false => &self.costs[self.span(flow)],
+        }
+    }
+
+    /// What `flow` takes of the edge that is the `hop`-th of its path, for each unit of its rate.
+    pub(crate) fn cost(&self, flow: usize, hop: usize) -> f64 {
+        self.costs(flow).get(hop).copied().unwrap_or(1.0)
+    }
+
+    /// The edges of the path of `flow`, and what it takes of each for each unit of its rate.
+    pub(crate) fn uses(&self, flow: usize) -> impl Iterator<Item = (usize, f64)> + Clone + '_ {
+        let edges = self.path(flow).iter().enumerate();
+        edges.map(move |(hop, &edge)| (edge as usize, self.cost(flow, hop)))
+    }
+
+    /// The most that `flow` takes of an edge for each unit of its rate.
+    pub(crate) fn greatest_cost(&self, flow: usize) -> f64 {
+        match self.costs(flow) {
+            [] => 1.0,
+            costs => costs.iter().copied().fold(0.0, f64::max),
+        }
+    }
+
+    fn sides_of(&self, flow: usize) -> impl Iterator<Item = (EdgeId, f64)> + '_ {
+        let first = self.sides.partition_point(|side| (side.0 as usize) < flow);
+        let own = self.sides[first..].iter();
+        own.take_while(move |side| side.0 as usize == flow)
+            .map(|&(_, edge, cost)| (edge, cost))
+    }
+
+    /// Whether flows take something beside their paths.
+    pub(crate) fn has_sides(&self) -> bool {
+        !self.sides.is_empty()
+    }
+
+    /// By edge: what flows of `rates` take there beside their paths.
+    pub(crate) fn beside(&self, rates: &[f64]) -> Vec<f64> {
+        let mut taken = vec![0.0; self.network.edges().len()];
+        for &(flow, edge, cost) in &self.sides {
+            taken[edge.index()] += cost * rates[flow as usize];
+        }
+        taken
+    }
+
+    /// The same flows, of which `taken` by edge is gone beside what their paths take.
+    pub(crate) fn with_taken(&self, taken: Vec<f64>) -> Self {
+        Self {
+            taken,
+            ..self.clone()
         }
     }
 
@@ -196,7 +328,10 @@ impl<'n> Flows<'n> {
         self.sources[flow]
     }
 
+    /// What an edge has for paths.
     pub(crate) fn capacity(&self, edge: usize) -> f64 {
-        self.network.edges()[edge].capacity()
+        let capacity = self.network.edges()[edge].capacity();
+        let taken = self.taken.get(edge).copied().unwrap_or(0.0);
+        (capacity - taken).max(capacity * LEFT)
     }
 }

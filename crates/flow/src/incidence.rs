@@ -7,6 +7,10 @@ pub(crate) trait Incidence {
     fn path(&self, flow: u32) -> &[u32];
     fn members(&self, edge: u32) -> &[u32];
     fn weight(&self, flow: u32) -> f64;
+    /// By edge of the path: what the flow takes for each unit of its rate; empty if that is 1.
+    fn costs(&self, _flow: u32) -> &[f64] {
+        &[]
+    }
 }
 
 /// Flows by edge, one list after the other.
@@ -55,5 +59,9 @@ impl Incidence for EdgeIndex<'_, '_> {
 
     fn weight(&self, flow: u32) -> f64 {
         self.flows.weight(flow as usize)
+    }
+
+    fn costs(&self, flow: u32) -> &[f64] {
+        self.flows.costs(flow as usize)
     }
 }

@@ -29,7 +29,7 @@ pub use divide::DivideByN;
 pub use ecr::Ecr;
 pub use error::FlowError;
 pub use estimate::{Estimate, Estimator, Limit};
-pub use flows::{Flow, FlowId, Flows};
+pub use flows::{Flow, FlowId, Flows, Packets};
 pub use incremental::{Change, IncrementalMaxMin, Method, Precision};
 pub use ingress::Ingress;
 pub use maxmin::MaxMin;

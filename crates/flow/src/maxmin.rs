@@ -18,9 +18,14 @@ impl Estimator for MaxMin {
         "maxmin"
     }
 
-    fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+    fn merges(&self) -> bool {
+        true
+    }
+
+    fn solve(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
         let index = EdgeIndex::new(flows);
-        let capacities = flows.network().edges().iter().map(|edge| edge.capacity());
+        let edges = 0..flows.network().edges().len();
+        let capacities = edges.map(|edge| flows.capacity(edge));
         let mut filling = Filling::new(capacities, flows.len());
         let mut by_demand: Vec<(f64, u32)> = Vec::with_capacity(flows.len());
         for flow in 0..flows.len() {

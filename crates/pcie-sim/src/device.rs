@@ -245,10 +245,10 @@ impl Simulation<'_> {
         let tlp = self.network.consume(id, now);
         let request = Request {
             node: node.0,
-            kind: if tlp.kind == TlpKind::MmioRead {
-                TlpKind::MmioData
-            } else {
-                TlpKind::DmaData
+            kind: match tlp.kind {
+                TlpKind::MmioRead => TlpKind::MmioData,
+                TlpKind::SourceRead => TlpKind::SourceData,
+                _ => TlpKind::DmaData,
             },
             asks: tlp.asks,
             owner: tlp.owner,
@@ -262,7 +262,7 @@ impl Simulation<'_> {
             return;
         }
         let mut at = now + completer.memory_read;
-        if request.kind == TlpKind::DmaData {
+        if request.kind != TlpKind::MmioData {
             let took = span(u64::from(request.asks), completer.read_ps_per_byte);
             completer.read_free = completer.read_free.max(now) + took;
             at = completer.read_free + completer.memory_read;
@@ -297,6 +297,9 @@ impl Simulation<'_> {
         let mut largest = self.network.route(request.reply).mps;
         if completer.completion_bytes > 0 {
             largest = largest.min(completer.completion_bytes);
+        }
+        if request.kind == TlpKind::SourceData {
+            largest = self.sources[request.owner as usize].answers(largest);
         }
         let mut left = u32::from(request.asks);
         while left > 0 {

@@ -118,7 +118,7 @@ impl<'a> Simulation<'a> {
         let own_ports: Vec<u32> = sources
             .iter()
             .map(|source| {
-                let ports = &mut agents[source.from.0 as usize];
+                let ports = &mut agents[source.starts().0 as usize];
                 *ports += 1;
                 *ports - 1
             })
@@ -151,7 +151,7 @@ impl<'a> Simulation<'a> {
         }
         let mut source_states = Vec::with_capacity(sources.len());
         for (source, own) in sources.iter().zip(own_ports) {
-            let port = network.agent_port(source.from, own);
+            let port = network.agent_port(source.starts(), own);
             source_states.push(SourceState::new(topology, &mut network, source, port)?);
         }
         let mut owners = vec![Owner::None; network.port_count()];
@@ -288,12 +288,14 @@ impl<'a> Simulation<'a> {
         match kind {
             TlpKind::Doorbell => self.doorbell_delivered(id),
             TlpKind::MmioWrite => self.mmio_written(id),
-            TlpKind::MmioRead | TlpKind::DmaRead => self.read_requested(id),
+            TlpKind::MmioRead | TlpKind::DmaRead | TlpKind::SourceRead => {
+                self.read_requested(id);
+            }
             TlpKind::MmioData => self.mmio_data(id),
             TlpKind::DmaWrite => self.data_written(id),
             TlpKind::DmaData => self.data_read(id),
             TlpKind::CompletionWord => self.word_stored(id),
-            TlpKind::Source => self.source_delivered(id),
+            TlpKind::Source | TlpKind::SourceData => self.source_delivered(id),
         }
     }
 

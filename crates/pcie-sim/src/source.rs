@@ -1,10 +1,10 @@
-//! Plain sources of writes.
+//! Plain sources of writes, and of reads.
 
 use super::Source;
 use super::edge::{limit, span};
 use super::network::{AgentEvent, Draft, Network};
 use super::simulation::Simulation;
-use super::tlp::TlpKind;
+use super::tlp::{NONE, TlpKind};
 use dray_topology::PcieError;
 use dray_topology::Topology;
 
@@ -19,7 +19,14 @@ pub(super) struct SourceState {
     /// When the last byte arrived, ps.
     pub(super) ended: Option<u64>,
     route: u32,
+    /// Way of the data of a read.
+    reply: u32,
     packet: u32,
+    payload: u32,
+    request: u32,
+    is_halved: bool,
+    /// Whether the next request is answered in TLPs of half the payload.
+    is_half: bool,
     total: u64,
     window: u64,
     ps_per_byte: u64,
@@ -57,6 +64,21 @@ impl SourceState {
         {
             return Err(fail("the window is smaller than a packet".to_owned()));
         }
+        if source.request > 0 && source.window_bytes.is_none() {
+            return Err(fail("reads without a window".to_owned()));
+        }
+        if source.request > 4096 {
+            let rule = format!("request = {} is above 4096", source.request);
+            return Err(fail(rule));
+        }
+        let data = network.route_between(topology, source.from, source.to)?;
+        let (route, reply) = match source.request {
+            0 => (data, NONE),
+            _ => (
+                network.route_between(topology, source.to, source.from)?,
+                data,
+            ),
+        };
         Ok(Self {
             name: source.name.clone(),
             port,
@@ -64,8 +86,13 @@ impl SourceState {
             delivered: 0,
             counted: 0,
             ended: None,
-            route: network.route_between(topology, source.from, source.to)?,
+            route,
+            reply,
             packet: source.packet,
+            payload: source.payload,
+            request: source.request,
+            is_halved: source.is_halved,
+            is_half: false,
             total: if source.total_bytes == 0 {
                 u64::MAX
             } else {
@@ -76,6 +103,27 @@ impl SourceState {
             next_at: 0,
             scheduled: true,
         })
+    }
+
+    /// Payload of a TLP at most, where the way allows `mps`.
+    pub(super) fn largest(&self, mps: u32) -> u32 {
+        match self.payload {
+            0 => mps,
+            own => own.min(mps),
+        }
+    }
+
+    /// Payload of the TLPs that answer a request, where the way allows `mps`.
+    pub(super) fn answers(&mut self, mps: u32) -> u32 {
+        let largest = self.largest(mps);
+        if !self.is_halved {
+            return largest;
+        }
+        self.is_half = !self.is_half;
+        match self.is_half {
+            true => (largest / 2).max(1),
+            false => largest,
+        }
     }
 
     /// Whether all that was to be sent has arrived; without an end, always.
@@ -118,9 +166,17 @@ impl Simulation<'_> {
             source.sent += bytes;
             let mut left = bytes as u32;
             while left > 0 {
-                let payload = left.min(route.mps);
-                left -= payload;
-                let draft = Draft::new(TlpKind::Source, payload, index);
+                let (part, draft) = if source.request > 0 {
+                    let asks = left.min(source.request);
+                    let mut draft = Draft::new(TlpKind::SourceRead, 0, index);
+                    draft.asks = asks as u16;
+                    draft.reply = source.reply;
+                    (asks, draft)
+                } else {
+                    let payload = left.min(source.largest(route.mps));
+                    (payload, Draft::new(TlpKind::Source, payload, index))
+                };
+                left -= part;
                 self.network.inject(source.port, source.route, draft);
             }
         }

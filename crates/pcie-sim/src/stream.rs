@@ -153,7 +153,7 @@ impl Stream {
     }
 }
 
-/// Writes from a node to another, without device engine or software: what estimators call a flow.
+/// Data from a node to another, without device engine or software: what estimators call a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Source {
     /// Name in results.
@@ -162,8 +162,14 @@ pub struct Source {
     pub from: NodeId,
     /// Where it ends.
     pub to: NodeId,
-    /// Bytes written at a time.
+    /// Bytes sent at a time: written, or asked for.
     pub packet: u32,
+    /// Payload of a TLP at most, bytes; 0 for the MPS of the way.
+    pub payload: u32,
+    /// What the receiver asks for with one request, bytes; 0: the sender writes unasked. Reads need a window.
+    pub request: u32,
+    /// Whether every other request is answered in TLPs of half the payload.
+    pub is_halved: bool,
     /// What it would send alone, GiB/s; `None` for as much as the fabric takes.
     pub rate_gib_s: Option<f64>,
     /// Bytes sent and not yet delivered at most; `None` for no limit but credits.
@@ -175,6 +181,14 @@ pub struct Source {
 }
 
 impl Source {
+    /// The node from which its first TLP comes: the reader of a read.
+    pub(super) fn starts(&self) -> NodeId {
+        match self.request {
+            0 => self.from,
+            _ => self.to,
+        }
+    }
+
     /// A source without limits, in packets of 256 bytes.
     pub fn new(name: &str, from: NodeId, to: NodeId) -> Self {
         Self {
@@ -182,6 +196,9 @@ impl Source {
             from,
             to,
             packet: 256,
+            payload: 0,
+            request: 0,
+            is_halved: false,
             rate_gib_s: None,
             window_bytes: None,
             total_bytes: 0,

@@ -34,6 +34,10 @@ pub(crate) enum TlpKind {
     CompletionWord,
     /// Data of a [`Source`](super::Source).
     Source,
+    /// A read request of a source.
+    SourceRead,
+    /// The data of such a request.
+    SourceData,
 }
 
 impl TlpKind {
@@ -48,13 +52,15 @@ impl TlpKind {
             Self::DmaData => "DMA CplD",
             Self::CompletionWord => "completion MWr",
             Self::Source => "source MWr",
+            Self::SourceRead => "source MRd",
+            Self::SourceData => "source CplD",
         }
     }
 
     pub(super) fn class(self) -> Class {
         match self {
-            Self::MmioRead | Self::DmaRead => Class::NonPosted,
-            Self::MmioData | Self::DmaData => Class::Completion,
+            Self::MmioRead | Self::DmaRead | Self::SourceRead => Class::NonPosted,
+            Self::MmioData | Self::DmaData | Self::SourceData => Class::Completion,
             _ => Class::Posted,
         }
     }

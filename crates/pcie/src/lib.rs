@@ -7,7 +7,8 @@ pub mod bench;
 
 pub use dray_pcie_sim as sim;
 pub use dray_topology::{
-    Arbiter, Credits, Edge, EdgeId, EndpointParameters, EngineParameters, HostParameters, Imported,
-    Link, LinkId, LinkKind, LinkRate, Node, NodeId, NodeKind, PcieError, QueueOrganisation,
-    Switching, Topology, built_in, built_in_names, import, import_text, read_text,
+    Arbiter, COMPLETION_HEADER, Credits, Edge, EdgeId, EndpointParameters, EngineParameters,
+    HostParameters, Imported, Link, LinkId, LinkKind, LinkRate, Node, NodeId, NodeKind, PcieError,
+    QueueOrganisation, Size, Switching, Topology, WRITE_HEADER, built_in, built_in_names, import,
+    import_text, read_text,
 };

@@ -146,16 +146,17 @@ impl Builder<'_> {
         }
         self.rules
             .number(entry, "socket_gib_s", timing.socket_gib_s)?;
-        match timing.completion_bytes {
-            0 => Ok(()),
-            bytes if bytes.is_power_of_two() && (64..=4096).contains(&bytes) => Ok(()),
-            bytes => Err(self.rules.error(
-                entry,
-                format!(
-                    "completion_bytes = {bytes} is neither 0 nor a power of two from 64 to 4096"
-                ),
-            )),
+        self.rules
+            .count(entry, "socket_links", timing.socket_links, 0, 64)?;
+        self.payload(entry, "completion_bytes", timing.completion_bytes)
+    }
+
+    fn payload(&self, entry: &str, key: &str, bytes: u32) -> Result<(), PcieError> {
+        if bytes == 0 || bytes.is_power_of_two() && (64..=4096).contains(&bytes) {
+            return Ok(());
         }
+        let rule = format!("{key} = {bytes} is neither 0 nor a power of two from 64 to 4096");
+        Err(self.rules.error(entry, rule))
     }
 
     pub(super) fn positive(&self, entry: &str, key: &str, value: f64) -> Result<(), PcieError> {
@@ -260,6 +261,7 @@ impl Builder<'_> {
         ] {
             self.rules.number(entry, key, value)?;
         }
+        self.payload(entry, "payload_bytes", timing.payload_bytes)?;
         if let Some(engine) = &device.engine {
             let rules = &self.rules;
             for (key, value, min, max) in [

@@ -39,6 +39,7 @@ mod import;
 mod layout;
 mod links;
 mod node;
+mod payload;
 mod rate;
 mod route;
 mod rules;
@@ -55,6 +56,7 @@ pub use node::{
     Arbiter, EndpointParameters, EngineParameters, HostParameters, Node, NodeKind,
     QueueOrganisation, Switching,
 };
+pub use payload::Size;
 pub use rate::{COMPLETION_HEADER, LinkRate, WRITE_HEADER};
 
 pub(crate) use file::{EndpointEntry, ForwarderEntry, HostEntry, LinkEntry, TopologyFile};

@@ -120,11 +120,14 @@ pub struct HostParameters {
     pub socket_hop_ns: f64,
     /// Payload between sockets per direction, GiB/s; 0 for that of servers of the generation of the links.
     pub socket_gib_s: f64,
+    /// Links that these are divided into, each transfer over one of them; 0 or 1 for one.
+    pub socket_links: u32,
     /// Software from the call to the doorbell's store, ns.
     pub submit_ns: f64,
     /// Software from the completion word in memory to the program's knowing it, ns.
     pub poll_ns: f64,
-    /// Largest completion that the root complex makes of a read, bytes; 0 for the MPS.
+    /// Largest completion that the root complex makes of a read, bytes; 0 for the MPS in the simulator of engines, and for that
+    /// of its generation in estimates, see [`Topology::payload`](crate::Topology::payload).
     pub completion_bytes: u32,
     /// Peer-to-peer writes that the root complex forwards, GiB/s; 0 for no limit.
     pub peer_write_gib_s: f64,
@@ -138,6 +141,7 @@ impl Default for HostParameters {
             root_ns: 149.0,
             socket_hop_ns: 33.5,
             socket_gib_s: 0.0,
+            socket_links: 0,
             submit_ns: 75.0,
             poll_ns: 75.0,
             completion_bytes: 0,
@@ -165,6 +169,8 @@ pub struct EndpointParameters {
     pub inbound_read_gib_s: f64,
     /// Size of the memory, bytes.
     pub memory_bytes: u64,
+    /// Largest payload of the TLPs with data that it sends, bytes; 0 for that of its kind, see [`Topology::payload`](crate::Topology::payload).
+    pub payload_bytes: u32,
     /// The DMA engine; without it the endpoint starts no transfer. In a file it is the table
     /// `[device.engine]`.
     #[serde(skip)]
@@ -181,6 +187,7 @@ impl Default for EndpointParameters {
             inbound_write_gib_s: 0.0,
             inbound_read_gib_s: 0.0,
             memory_bytes: 16 << 30,
+            payload_bytes: 0,
             engine: None,
         }
     }

@@ -176,7 +176,7 @@ mod tests {
             self.0.name()
         }
 
-        fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+        fn solve(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
             let right = self.0.estimate(flows)?;
             let rates = right.rates().iter().map(|rate| rate * self.1).collect();
             Ok(Estimate::new(rates, right.limits().to_vec()))

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use dray_experiment::{csv_table, format_bytes, parse_bytes};
-use dray_fabric::{Bytes, JobEntry, NamedJob, caveats, jobs_to_toml, network, resolve_jobs};
+use dray_fabric::{
+    Bytes, JobEntry, NamedJob, caveats, jobs_to_toml, makespan, network, resolve_jobs,
+};
 use dray_flow::{Network, Policy, schedule};
 use dray_output::Output;
 use dray_pcie::{NodeKind, Topology};
@@ -88,6 +90,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ways = jobs.iter().map(|job| job.job.flow.path.as_slice());
     let notes = caveats(&topology, "jobs", ways);
     let (simulated, times) = times(&topology, &network, &jobs, &args.estimator)?;
+    let range = makespan(&topology, &network, &jobs, Policy::StartAll)?;
     if let Some(output) = output {
         output.write(jobs_to_toml(&entries)?.as_bytes())?;
     }
@@ -98,6 +101,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text = match args.format {
         Format::Table => {
             let table = table(args, &topology, size, jobs.len(), simulated, &times);
+            let range = print::range(range.low * 1e6, range.high * 1e6, 1);
+            let table = format!("{table}range of maxmin: {range} us\n");
             print::wrapped(&format!("{}{table}", print::notes(&notes)))
         }
         Format::Csv => {
@@ -118,7 +123,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let document = json!({
                 "topology": topology.name, "pattern": args.pattern.word(),
                 "endpoints": members, "bytes": bytes, "jobs": jobs.len(), "des_us": simulated * 1e6, "des_algbw_gb_s": size.algorithm_gb_s(simulated),
-                "des_busbw_gb_s": size.bus_gb_s(args.pattern, simulated), "estimates": list, "notes": notes,
+                "des_busbw_gb_s": size.bus_gb_s(args.pattern, simulated), "low_us": range.low * 1e6, "high_us": range.high * 1e6, "estimates": list, "notes": notes,
             });
             print::document(&document)?
         }
@@ -309,6 +314,7 @@ fn entry(name: String, from: &str, to: &str, bytes: u64, after: Vec<String>) -> 
         after: Some(after).filter(|after| !after.is_empty()),
         demand_gib_s: None,
         outstanding_bytes: None,
+        operation: None,
     }
 }
 
@@ -393,6 +399,7 @@ fn by_steps(topology: &Topology, jobs: &[NamedJob]) -> anyhow::Result<f64> {
                     start_ns: 0,
                     rate_gib_s: job.demand_gib_s,
                     window_bytes: des::window(job.job.flow.outstanding_bytes),
+                    packets: job.job.flow.packets,
                 })
             })
             .collect::<anyhow::Result<_>>()?;

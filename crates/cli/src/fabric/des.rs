@@ -56,6 +56,9 @@ impl<'t> Des<'t> {
         }
         Ok(Source {
             packet: PACKET,
+            payload: flow.packets.payload,
+            request: flow.packets.request,
+            is_halved: flow.packets.is_halved,
             rate_gib_s: flow.demand.is_finite().then_some(flow.demand),
             window_bytes: Some(window(flow.outstanding_bytes)),
             ..Source::new(&index.to_string(), from, to)
@@ -75,7 +78,12 @@ impl Estimator for Des<'_> {
         "des"
     }
 
+    /// Requests of reads are TLPs like others, so that nothing is to be taken off for them.
     fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+        self.solve(flows)
+    }
+
+    fn solve(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
         let sources: Vec<Source> = (0..flows.len())
             .map(|index| self.source(flows, index))
             .collect::<Result<_, _>>()?;

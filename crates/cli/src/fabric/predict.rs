@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use dray_fabric::{NamedFlow, caveats, network_with, read_flows};
+use dray_fabric::{Interval, NamedFlow, caveats, intervals, network_with, read_flows};
 use dray_flow::{Estimate, Flows, Limit, Network};
 use dray_output::Output;
 use dray_pcie::{LinkKind, Topology};
@@ -32,6 +32,11 @@ simulates every TLP, is then nearest to a real fabric. It runs for up to 64
 flows, and for more with --verify. Notes say what the topology does not: links
 whose speed an import could not read, and root complexes between devices without
 peer_write_gib_s. With it, every estimator keeps to it.
+`range` is from where to where max-min rates go with the least and the greatest
+values of what the topology does not say: the payload of TLPs, what a request
+asks for, links between sockets, what a root complex forwards.
+operation = \"read\", \"write\" or \"mmio\" says who moves the data; without it
+devices read from memory, and write to memory and to each other.
 Further keys: name, weight (for `maxmin` and `ecr` alone), source (flows of one
 source share a queue), path (edges instead of the route).
 All rates are GiB/s of payload. Exit codes: 0 ok, 1 failed, 2 usage or bad
@@ -101,6 +106,8 @@ struct Prediction<'a> {
     estimates: Vec<(&'static str, Estimate)>,
     /// By estimator and edge, GiB/s.
     loads: Vec<Vec<f64>>,
+    /// By flow.
+    intervals: Vec<Interval>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -119,6 +126,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         flows: &named,
         estimates: Vec::new(),
         loads: Vec::new(),
+        intervals: intervals(&topology, &network, &named)?,
     };
     for which in estimators(args, &topology, &named) {
         let estimator = which.build_with(&topology, options.clone());
@@ -176,8 +184,7 @@ impl Prediction<'_> {
     /// The kind of a flow's limit.
     fn kind(&self, flow: usize, limit: Limit) -> &'static str {
         match limit {
-            Limit::Demand if self.flows[flow].held_by_credits => "credits",
-            Limit::Demand => "demand",
+            Limit::Demand => self.flows[flow].held_by.unwrap_or("demand"),
             Limit::Window => "window",
             Limit::Edge(_) => "edge",
         }
@@ -193,6 +200,8 @@ impl Prediction<'_> {
             ),
             Limit::Demand => match self.kind(flow, limit) {
                 "credits" => "credits of its path".to_owned(),
+                "tags" => "tags of its reader".to_owned(),
+                "socket link" => "one link between sockets".to_owned(),
                 _ => "its demand".to_owned(),
             },
         }
@@ -247,6 +256,7 @@ impl Prediction<'_> {
         for (name, _) in &self.estimates {
             head.extend([format!("{name} GiB/s"), "limited by".to_owned()]);
         }
+        head.push("range".to_owned());
         let mut table = print::plain(head.iter().map(String::as_str));
         for (index, flow) in self.flows.iter().enumerate() {
             let demand = flow.flow.demand;
@@ -262,6 +272,8 @@ impl Prediction<'_> {
                 row.push(format!("{:.3}", estimate.rates()[index]));
                 row.push(self.limit(index, estimate.limits()[index]));
             }
+            let interval = self.intervals[index];
+            row.push(print::range(interval.low, interval.high, 2));
             table.add_row(row);
         }
         for column in std::iter::once(1).chain((0..self.estimates.len()).map(|index| 2 + 2 * index))
@@ -284,6 +296,8 @@ impl Prediction<'_> {
             "gib_s",
             "bottleneck",
             "limit",
+            "low_gib_s",
+            "high_gib_s",
         ])?;
         for (name, estimate) in &self.estimates {
             for (index, flow) in self.flows.iter().enumerate() {
@@ -297,8 +311,11 @@ impl Prediction<'_> {
                 let limit = estimate.limits()[index];
                 let bottleneck = self.bottleneck(limit).unwrap_or("");
                 let kind = self.kind(index, limit);
+                let Interval { low, high } = self.intervals[index];
+                let (low, high) = (low.to_string(), high.to_string());
                 writer.write_record([
                     &flow.name, &flow.from, &flow.to, &demand, *name, &rate, bottleneck, kind,
+                    &low, &high,
                 ])?;
             }
         }
@@ -325,6 +342,8 @@ impl Prediction<'_> {
                 json!({
                     "name": flow.name, "from": flow.from, "to": flow.to, "path": path,
                     "demand_gib_s": demand, "outstanding_bytes": flow.flow.outstanding_bytes, "estimates": estimates,
+                    "operation": flow.operation, "payload_bytes": flow.flow.packets.payload,
+                    "low_gib_s": self.intervals[index].low, "high_gib_s": self.intervals[index].high,
                 })
             })
             .collect();

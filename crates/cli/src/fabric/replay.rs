@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use dray_bench::Gauge;
 use dray_fabric::PACKET;
+use dray_flow::Packets;
 use dray_pcie::sim::{Simulation, SimulationOptions, Source};
 use dray_pcie::{NodeId, Topology};
 
@@ -22,6 +23,7 @@ pub(super) struct Send {
     /// What its sender keeps to, GiB/s.
     pub(super) rate_gib_s: Option<f64>,
     pub(super) window_bytes: u64,
+    pub(super) packets: Packets,
 }
 
 /// When each job has arrived, ns; `None` for a job without a send.
@@ -37,11 +39,24 @@ const EVENTS: u32 = 1 << 16;
 const SAID_AFTER: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(10);
 
-/// How many packets `sends` are, each counted on each edge of its way.
+/// How many packets `sends` are, requests too, each counted on each edge of its way.
 fn packet_hops(topology: &Topology, sends: &[Send]) -> anyhow::Result<u64> {
     let hops = sends.iter().map(|send| {
         let edges = topology.route(send.from, send.to)?.len() as u64;
-        Ok(send.bytes.div_ceil(u64::from(PACKET)).saturating_mul(edges))
+        let Packets {
+            payload,
+            request,
+            is_halved,
+        } = send.packets;
+        let payload = if payload == 0 { PACKET } else { payload };
+        let mut packets = send.bytes.div_ceil(u64::from(payload));
+        if is_halved {
+            packets += packets / 2;
+        }
+        if request > 0 {
+            packets += send.bytes.div_ceil(u64::from(request));
+        }
+        Ok(packets.saturating_mul(edges))
     });
     hops.sum()
 }
@@ -109,11 +124,13 @@ impl<'t> Replays<'t> {
             shown: 0,
             begun: Instant::now(),
             done: 0,
+            this: 0,
             all,
             said: false,
         };
         let ends = progress::watch(&gauge, "simulating", || {
             let each = self.distinct.iter().map(|(sends, hops)| {
+                watch.this = *hops;
                 let ends = replay(self.topology, sends, jobs, &mut watch)?;
                 watch.done += hops;
                 Ok(ends)
@@ -135,13 +152,16 @@ struct Watch<'g> {
     begun: Instant,
     /// Of the replays before.
     done: u64,
+    /// Of this one.
+    this: u64,
     all: u64,
     said: bool,
 }
 
 impl Watch<'_> {
     fn look(&mut self, hops: u64) {
-        let done = (self.done + hops).min(self.all);
+        // A part of a packet counts as one, so that there may be some more.
+        let done = self.done + hops.min(self.this);
         self.gauge.add(done - self.shown);
         self.shown = done;
         let time = self.begun.elapsed();
@@ -170,6 +190,9 @@ fn replay(
         .iter()
         .map(|send| Source {
             packet: PACKET,
+            payload: send.packets.payload,
+            request: send.packets.request,
+            is_halved: send.packets.is_halved,
             rate_gib_s: send.rate_gib_s,
             window_bytes: Some(send.window_bytes),
             total_bytes: send.bytes,
@@ -209,6 +232,7 @@ mod tests {
                 start_ns: 0,
                 rate_gib_s: None,
                 window_bytes: 65536,
+                packets: Packets::default(),
             }]
         };
         let mut replays = Replays::new(&topology);
@@ -222,6 +246,17 @@ mod tests {
         let ends = replays.run(1).unwrap();
         assert_eq!(ends[0], ends[2]);
         assert!(ends[0] < ends[1]);
+        // Every other request is answered in halves of 128 bytes.
+        let mut read = send(1 << 16);
+        read[0].packets = Packets {
+            payload: 128,
+            request: 128,
+            is_halved: true,
+        };
+        let mut reads = Replays::new(&topology);
+        reads.push(read).unwrap();
+        assert_eq!(reads.hops(), 2 * (512 + 256 + 512));
+        assert!(reads.run(1).unwrap()[0] > ends[0]);
         replays.push(send(1 << 40)).unwrap();
         assert!(replays.are_large());
     }

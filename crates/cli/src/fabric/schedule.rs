@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use dray_fabric::{GIB, NamedJob, caveats, network, read_jobs};
+use dray_fabric::{GIB, Interval, NamedJob, caveats, makespan, network, read_jobs};
 use dray_flow::{FlowError, Metrics, Network, Policy, Schedule, schedule};
 use dray_pcie::Topology;
 use dray_report::{Cell, Column, Table};
@@ -112,6 +112,8 @@ struct Row {
     policy: Policy,
     estimator: &'static str,
     schedule: Schedule,
+    /// When the last job may end, by max-min, seconds.
+    range: Option<Interval>,
     /// When the jobs end in the simulator, seconds.
     replayed: Option<Vec<f64>>,
 }
@@ -143,6 +145,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 Err(other) => other,
             }
         })?;
+    set_ranges(&topology, &network, &jobs, &mut rows)?;
     let mut first = print::notes(&notes);
     if !args.no_replay {
         let replays = replays(&topology, &jobs, &rows)?;
@@ -173,6 +176,29 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Sets when the last job may end, which is the same for all estimators.
+fn set_ranges(
+    topology: &Topology,
+    network: &Network,
+    jobs: &[NamedJob],
+    rows: &mut [Row],
+) -> anyhow::Result<()> {
+    let mut known: Vec<(Policy, Interval)> = Vec::new();
+    for row in rows {
+        let range = known.iter().find(|(policy, _)| *policy == row.policy);
+        let range = match range {
+            Some((_, range)) => *range,
+            None => {
+                let range = makespan(topology, network, jobs, row.policy)?;
+                known.push((row.policy, range));
+                range
+            }
+        };
+        row.range = Some(range);
+    }
+    Ok(())
+}
+
 /// Each policy with each estimator.
 fn plan(
     topology: &Topology,
@@ -191,6 +217,7 @@ fn plan(
                 policy,
                 estimator: estimator.name(),
                 schedule,
+                range: None,
                 replayed: None,
             });
         }
@@ -326,6 +353,7 @@ fn sends(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow:
                 start_ns: (segment.start * 1e9).round() as u64,
                 rate_gib_s: rates.reduce(f64::min),
                 window_bytes: des::window(job.job.flow.outstanding_bytes),
+                packets: job.job.flow.packets,
             });
             sent = until;
         }
@@ -394,6 +422,7 @@ impl Row {
         json!({
             "policy": self.policy.name(), "estimator": self.estimator, "foreseen": metrics(self.schedule.metrics()),
             "replayed": self.replayed_metrics().map(metrics), "promises": made, "promises_broken": broken, "latest_us": self.latest().map(|late| late * 1e6),
+            "low_us": self.range.map(|range| range.low * 1e6), "high_us": self.range.map(|range| range.high * 1e6),
             "jobs": list,
         })
     }
@@ -410,6 +439,7 @@ fn table(args: &Args, topology: &Topology, jobs: &[NamedJob], rows: &[Row]) -> S
         "Jain",
         "promises",
         "broken",
+        "range us",
     ];
     let mut table = print::plain(head);
     for row in rows {
@@ -426,6 +456,10 @@ fn table(args: &Args, topology: &Topology, jobs: &[NamedJob], rows: &[Row]) -> S
         cells.extend(times(&foreseen));
         cells.push(format!("{:.3}", foreseen.jain));
         cells.extend([made.to_string(), String::new()]);
+        let range = row
+            .range
+            .map(|range| print::range(range.low * 1e6, range.high * 1e6, 1));
+        cells.push(range.unwrap_or_default());
         table.add_row(cells);
         if let Some(replayed) = row.replayed_metrics() {
             let mut cells = vec![String::new(), String::new(), "replayed".to_owned()];
@@ -434,6 +468,7 @@ fn table(args: &Args, topology: &Topology, jobs: &[NamedJob], rows: &[Row]) -> S
                 format!("{:.3}", replayed.jain),
                 String::new(),
                 broken.map_or(String::new(), |n| n.to_string()),
+                String::new(),
             ]);
             table.add_row(cells);
         }

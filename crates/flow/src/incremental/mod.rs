@@ -107,12 +107,17 @@ pub struct IncrementalMaxMin {
 }
 
 impl IncrementalMaxMin {
-    /// Solves `flows` exactly; updates from then on are as near as `precision` says.
+    /// Solves `flows` exactly; updates from then on are as near as `precision` says. Flows take their rate of each edge
+    /// of their paths, and nothing else.
     pub fn new(flows: &Flows<'_>, precision: Precision) -> Result<Self, FlowError> {
         if let Precision::Within(bound) = precision
             && !(bound > 0.0 && bound <= 0.1)
         {
             return Err(FlowError::ErrorBound { value: bound });
+        }
+        let takes_more = |flow| !flows.costs(flow).is_empty();
+        if flows.has_sides() || (0..flows.len()).any(takes_more) {
+            return Err(costly());
         }
         let network = flows.network();
         let capacities = || network.edges().iter().map(|edge| edge.capacity());
@@ -281,6 +286,9 @@ impl IncrementalMaxMin {
             });
         }
         flow.check(&self.network, slot)?;
+        if !flow.costs.is_empty() || !flow.sides.is_empty() {
+            return Err(costly());
+        }
         let path: Vec<u32> = flow.path.iter().map(|edge| edge.0).collect();
         self.begin();
         self.contended.make_current(&mut self.store);
@@ -394,6 +402,14 @@ impl IncrementalMaxMin {
         self.arrived = None;
         self.touched.clear();
         self.touched_edges.clear();
+    }
+}
+
+fn costly() -> FlowError {
+    FlowError::Estimator {
+        estimator: "incremental".to_owned(),
+        reason: "a flow takes more of its edges than its rate, or something beside its path"
+            .to_owned(),
     }
 }
 

@@ -26,6 +26,9 @@ use settle::Solver;
 /// its own arbiter. There it holds up what is behind it in the same queue, wherever that goes; with [`Queues::Fifo`](crate::Queues)
 /// one queue has all of an ingress.
 ///
+/// Where a flow takes more of an edge than its rate, what is computed is that, the same for all edges of its path: the
+/// most that it takes of one.
+///
 /// The waiting times depend on each other; they are computed in turn until none changes. Where two limits of one queue are
 /// nearly equal, such as an edge and the full buffer behind it, what holds up the queue changes with the waiting that it causes, and no
 /// waiting time stays as it is: each limit in turn is the one that counts. There waiting times move by ever smaller steps,
@@ -41,15 +44,18 @@ impl Estimator for Ingress {
         "ingress"
     }
 
-    fn estimate(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
+    fn solve(&self, flows: &Flows<'_>) -> Result<Estimate, FlowError> {
         let mut solver = Solver::new(flows);
         let settled = solver.settle();
         let limits = (0..flows.len()).map(|flow| {
             let bottleneck = solver.bottleneck(flow);
             bottleneck.map_or(flows.alone(flow).1, |edge| Limit::Edge(EdgeId(edge)))
         });
-        let limits = limits.collect();
-        let estimate = Estimate::new(solver.rates, limits);
+        let limits: Vec<Limit> = limits.collect();
+        // It has computed what passes the edges; the rates are those of payload.
+        let rates = solver.rates.iter().enumerate();
+        let rates = rates.map(|(flow, rate)| rate / flows.greatest_cost(flow));
+        let estimate = Estimate::new(rates.collect(), limits);
         Ok(if settled {
             estimate
         } else {

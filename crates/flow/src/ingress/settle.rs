@@ -180,7 +180,7 @@ impl<'f, 'n> Solver<'f, 'n> {
         }
         let time = claim.flows.iter().map(|&flow| {
             let flow = flow as usize;
-            self.flows.outstanding(flow) / self.rates[flow]
+            self.flows.outstanding(flow) * self.flows.greatest_cost(flow) / self.rates[flow]
         });
         let time = time.fold(f64::INFINITY, f64::min);
         let queue = claim.queue;
@@ -409,9 +409,10 @@ impl<'f, 'n> Solver<'f, 'n> {
 /// A flow of which a byte is on its way for `elsewhere`, beside the waiting in question.
 fn loop_of(flows: &Flows<'_>, flow: u32, elsewhere: f64) -> Loop {
     let index = flow as usize;
+    let cost = flows.greatest_cost(index);
     Loop {
-        demand: flows.demand(index),
-        window: flows.outstanding(index),
+        demand: flows.demand(index) * cost,
+        window: flows.outstanding(index) * cost,
         elsewhere,
     }
 }

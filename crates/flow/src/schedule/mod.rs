@@ -1,5 +1,6 @@
 //! Jobs over a fabric, decided online: which starts when, and at which pace.
 
+mod classes;
 mod job;
 mod metrics;
 mod order;

@@ -7,7 +7,6 @@
 
 use crate::error::FlowError;
 use crate::estimate::Estimator;
-use crate::flows::Flows;
 
 use super::policy::{Running, View};
 
@@ -89,12 +88,11 @@ impl Order {
     }
 
     fn share(&mut self, view: &View<'_, '_>, estimator: &dyn Estimator) -> Result<(), FlowError> {
-        let mut flows = Flows::new(view.network);
-        for one in &self.jobs {
-            flows.push(&view.jobs[one.job].flow)?;
-        }
-        let estimate = estimator.estimate(&flows)?;
-        for (one, &rate) in self.jobs.iter_mut().zip(estimate.rates()) {
+        let who = self.jobs.iter().map(|one| one.job);
+        let rates = view
+            .classes
+            .rates(view.network, view.jobs, estimator, who)?;
+        for (one, rate) in self.jobs.iter_mut().zip(rates) {
             one.rate = rate;
         }
         Ok(())
@@ -129,13 +127,11 @@ impl Order {
             let Some(edge) = starved(view, running, &work) else {
                 break;
             };
-            let on = |job: &Running| {
-                view.jobs[job.job]
-                    .flow
-                    .path
-                    .iter()
-                    .any(|at| at.index() == edge)
-            };
+            let flows = view.classes.flows().iter();
+            let takes: Vec<bool> = flows
+                .map(|flow| flow.path.iter().any(|at| at.index() == edge))
+                .collect();
+            let on = |job: &Running| takes[view.classes.of(job.job)];
             let most = running
                 .iter()
                 .filter(|job| on(job))
@@ -157,10 +153,14 @@ impl Order {
 
 /// By edge: how long what is left takes.
 fn work(view: &View<'_, '_>, running: &[Running]) -> Vec<f64> {
-    let mut work = vec![0.0; view.network.edges().len()];
+    let mut remaining = vec![0.0; view.classes.flows().len()];
     for job in running {
-        for &edge in &view.jobs[job.job].flow.path {
-            work[edge.index()] += job.remaining / view.network.edge(edge).capacity();
+        remaining[view.classes.of(job.job)] += job.remaining;
+    }
+    let mut work = vec![0.0; view.network.edges().len()];
+    for (flow, remaining) in view.classes.flows().iter().zip(remaining) {
+        for (edge, cost) in flow.uses() {
+            work[edge] += remaining * cost / view.network.edges()[edge].capacity();
         }
     }
     work
@@ -168,23 +168,28 @@ fn work(view: &View<'_, '_>, running: &[Running]) -> Vec<f64> {
 
 /// Gives each job in turn what its path has left, at most what it reaches alone.
 fn fill(view: &View<'_, '_>, running: &mut [Running]) {
-    let mut left: Vec<f64> = view
-        .network
-        .edges()
-        .iter()
-        .map(|edge| edge.capacity())
-        .collect();
+    let capacities = view.network.edges().iter().map(|edge| edge.capacity());
+    let mut left: Vec<f64> = capacities.collect();
+    // What is left only falls: where one of a class gets nothing, those behind it get nothing.
+    let mut is_full = vec![false; view.classes.flows().len()];
     for job in running {
-        let path = &view.jobs[job.job].flow.path;
-        let room = path.iter().map(|edge| left[edge.index()]);
-        let rate = room.fold(view.alone[job.job], f64::min);
+        let class = view.classes.of(job.job);
+        job.rate = 0.0;
+        if is_full[class] {
+            continue;
+        }
+        let (flow, alone) = (&view.classes.flows()[class], view.alone[job.job]);
+        let room = flow.uses().map(|(edge, cost)| left[edge] / cost);
+        let rate = room.fold(alone, f64::min);
         // What rounding leaves of an edge is no rate.
-        job.rate = match rate > view.alone[job.job] * (1.0 - FULL) {
-            true => rate,
-            false => 0.0,
-        };
-        for edge in path {
-            left[edge.index()] -= job.rate;
+        if rate <= alone * (1.0 - FULL) {
+            is_full[class] = true;
+            continue;
+        }
+        job.rate = rate;
+        let sides = flow.sides.iter().map(|(edge, cost)| (edge.index(), *cost));
+        for (edge, cost) in flow.uses().chain(sides) {
+            left[edge] -= rate * cost;
         }
     }
 }
@@ -192,12 +197,19 @@ fn fill(view: &View<'_, '_>, running: &mut [Running]) {
 /// An edge that has the most work and is not full, though a job on it gets nothing.
 fn starved(view: &View<'_, '_>, running: &[Running], work: &[f64]) -> Option<usize> {
     let most = work.iter().copied().fold(0.0, f64::max);
+    // By class: what its jobs get together, and whether one gets nothing.
+    let mut rates = vec![(0.0, false); view.classes.flows().len()];
+    for job in running {
+        let (rate, waits) = &mut rates[view.classes.of(job.job)];
+        *rate += job.rate;
+        *waits |= job.rate == 0.0;
+    }
     let mut used = vec![0.0; work.len()];
     let mut waits = vec![false; work.len()];
-    for job in running {
-        for edge in &view.jobs[job.job].flow.path {
-            used[edge.index()] += job.rate;
-            waits[edge.index()] |= job.rate == 0.0;
+    for (flow, (rate, one_waits)) in view.classes.flows().iter().zip(rates) {
+        for (edge, cost) in flow.uses() {
+            used[edge] += rate * cost;
+            waits[edge] |= one_waits;
         }
     }
     let edges = view.network.edges().iter().enumerate();

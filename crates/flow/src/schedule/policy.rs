@@ -2,9 +2,9 @@
 
 use crate::error::FlowError;
 use crate::estimate::Estimator;
-use crate::flows::Flows;
 use crate::network::Network;
 
+use super::classes::Classes;
 use super::job::Job;
 use super::order::Order;
 
@@ -45,6 +45,7 @@ pub(super) struct Running {
 pub(super) struct View<'a, 'n> {
     pub(super) network: &'n Network,
     pub(super) jobs: &'a [Job],
+    pub(super) classes: &'a Classes,
     /// By job: what it reaches alone.
     pub(super) alone: &'a [f64],
     pub(super) now: f64,
@@ -125,12 +126,11 @@ impl View<'_, '_> {
         estimator: &dyn Estimator,
         running: &mut [Running],
     ) -> Result<(), FlowError> {
-        let mut flows = Flows::new(self.network);
-        for job in running.iter() {
-            flows.push(&self.jobs[job.job].flow)?;
-        }
-        let estimate = estimator.estimate(&flows)?;
-        for (job, &rate) in running.iter_mut().zip(estimate.rates()) {
+        let who = running.iter().map(|job| job.job);
+        let rates = self
+            .classes
+            .rates(self.network, self.jobs, estimator, who)?;
+        for (job, rate) in running.iter_mut().zip(rates) {
             job.rate = rate;
         }
         Ok(())
@@ -163,10 +163,9 @@ impl View<'_, '_> {
         for job in candidates {
             let wanted = share * self.alone[job];
             // The promises alone leave too little: no need to ask the estimator.
-            let path = &self.jobs[job].flow.path;
-            let room = path.iter().all(|&edge| {
-                self.network.edge(edge).capacity() * (1.0 + TOLERANCE)
-                    >= loads[edge.index()] + wanted
+            let room = self.jobs[job].flow.uses().all(|(edge, cost)| {
+                self.network.edges()[edge].capacity() * (1.0 + TOLERANCE)
+                    >= loads[edge] + wanted * cost
             });
             if !room {
                 continue;
@@ -191,8 +190,8 @@ impl View<'_, '_> {
     }
 
     fn load(&self, loads: &mut [f64], job: usize, rate: f64) {
-        for edge in &self.jobs[job].flow.path {
-            loads[edge.index()] += rate;
+        for (edge, cost) in self.jobs[job].flow.uses() {
+            loads[edge] += rate * cost;
         }
     }
 }

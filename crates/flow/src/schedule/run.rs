@@ -7,6 +7,7 @@ use crate::estimate::Estimator;
 use crate::flows::Flows;
 use crate::network::Network;
 
+use super::classes::Classes;
 use super::job::{self, Job};
 use super::metrics::Metrics;
 use super::order::Order;
@@ -81,6 +82,7 @@ pub fn schedule(
     }
     job::check(network, jobs)?;
     let alone = alone(network, jobs, estimator)?;
+    let classes = Classes::new(jobs);
     let mut course = Course::new(jobs, &alone);
     let mut order = Order::new(jobs.len());
     while let Some(now) = course.next_event() {
@@ -88,6 +90,7 @@ pub fn schedule(
         let view = View {
             network,
             jobs,
+            classes: &classes,
             alone: &alone,
             now,
             known: &course.known,

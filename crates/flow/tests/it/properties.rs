@@ -110,7 +110,7 @@ proptest! {
         let mut flows = Flows::new(&network);
         for (demand, weight, outstanding_bytes, latency, path) in list {
             let path = path.into_iter().map(dray_flow::EdgeId).collect();
-            let _ = flows.push(&Flow { path, demand, outstanding_bytes, latency, weight, source: None });
+            let _ = flows.push(&Flow { path, demand, outstanding_bytes, latency, weight, ..Flow::new(Vec::new(), 1.0) });
         }
         for estimator in [&Ecr as &dyn dray_flow::Estimator, &MaxMin, &Ingress] {
             let Ok(result) = estimator.estimate(&flows) else { continue };

@@ -348,3 +348,51 @@ fn in_order_jobs_of_a_fabric_end_sooner_and_the_last_hardly_later() {
     }
     assert!(better * 2 >= all, "{better} of {all}");
 }
+
+/// Max-min for each job by itself.
+struct Apart;
+
+impl dray_flow::Estimator for Apart {
+    fn name(&self) -> &'static str {
+        "apart"
+    }
+
+    fn solve(&self, flows: &dray_flow::Flows<'_>) -> Result<dray_flow::Estimate, FlowError> {
+        MaxMin.solve(flows)
+    }
+}
+
+#[test]
+fn jobs_that_are_alike_have_the_rates_of_a_solve_of_each() {
+    for kind in 0..4 {
+        for seed in 0..4 {
+            let mut draw = Draw::new(seed);
+            let (network, mut jobs) = mix(kind, true, &mut draw);
+            for job in &mut jobs {
+                // A third has a demand, a third takes more of its edges than its rate.
+                match draw.below(3) {
+                    0 => job.flow.demand = 5.0 + 5.0 * draw.below(2) as f64,
+                    1 => {
+                        job.flow.costs = vec![1.2; job.flow.path.len()];
+                        job.flow.sides = vec![(dray_flow::EdgeId(draw.below(16) as u32), 0.05)];
+                    }
+                    _ => {}
+                }
+            }
+            for policy in [
+                Policy::StartAll,
+                Policy::Ordered,
+                Policy::Guided { share: 0.5 },
+            ] {
+                let each = schedule(&network, &jobs, policy, &Apart).unwrap();
+                let merged = schedule(&network, &jobs, policy, &MaxMin).unwrap();
+                for (a, b) in each.jobs.iter().zip(&merged.jobs) {
+                    assert!(
+                        (a.end / b.end - 1.0).abs() < 1e-6,
+                        "{kind} {seed} {policy:?}"
+                    );
+                }
+            }
+        }
+    }
+}

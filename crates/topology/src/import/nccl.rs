@@ -14,6 +14,8 @@ use crate::error::syntax;
 const MAX_DEPTH: usize = 256;
 /// `pci` elements of a file at most: of machines they are hundreds.
 const MAX_FUNCTIONS: usize = 5_000;
+/// Fastest port of a NIC, Mbit/s: above it a number is none.
+const MAX_WIRE: f64 = 10e6;
 /// Class of a bridge between PCI buses.
 const BRIDGE: u32 = 0x06_0400;
 
@@ -24,6 +26,8 @@ enum Open {
     Cpu(Option<u32>),
     Gpu,
     Nic,
+    /// A port of a NIC, with its speed, Mbit/s.
+    Net(f64),
     Other,
 }
 
@@ -35,8 +39,6 @@ struct Document {
     /// Links of NVLink and xGMI, and network interfaces without a PCI device.
     direct: usize,
     virtual_nics: usize,
-    /// Whether a processor is AMD's.
-    is_amd: bool,
     unnamed: u32,
 }
 
@@ -87,10 +89,16 @@ pub(super) fn read(text: &str, file: &str) -> Result<Tree, PcieError> {
     Ok(document.finish())
 }
 
+/// A number such as `0x10de`.
+fn hexadecimal(text: &str) -> Option<u32> {
+    u32::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
+}
+
 impl Document {
     fn object(&mut self, element: &BytesStart<'_>) -> Result<Open, String> {
         let mut node = PciNode::default();
-        let (mut numa, mut speed, mut width) = (None, None, None);
+        let (mut numa, mut speed, mut width, mut wire) = (None, None, None, 0.0);
+        let (mut vendor, mut device) = (None, None);
         for attribute in element.attributes() {
             let attribute = attribute.map_err(|error| error.to_string())?;
             let value = attribute
@@ -99,7 +107,12 @@ impl Document {
             match attribute.key.as_ref() {
                 b"numaid" => numa = value.trim().parse().ok(),
                 b"busid" | b"bus" => node.address = value.trim().chars().take(32).collect(),
-                b"vendor" => self.is_amd |= value.as_ref() == "AuthenticAMD",
+                b"vendor" => {
+                    self.tree.is_amd |= value.as_ref() == "AuthenticAMD";
+                    vendor = hexadecimal(&value);
+                }
+                b"device" => device = hexadecimal(&value),
+                b"speed" => wire = value.trim().parse().unwrap_or(0.0),
                 b"class" => node.class = class(&value),
                 b"link_speed" => speed = super::generation(&value),
                 b"link_width" => width = super::width(&value),
@@ -108,6 +121,7 @@ impl Document {
         }
         Ok(match element.name().as_ref() {
             b"pci" => {
+                node.id = vendor.zip(device);
                 node.link = PciLink {
                     generation: speed,
                     width,
@@ -118,6 +132,7 @@ impl Document {
             b"cpu" => Open::Cpu(numa),
             b"gpu" => Open::Gpu,
             b"nic" => Open::Nic,
+            b"net" => Open::Net(wire),
             b"nvlink" | b"xgmi" | b"c2c" => {
                 self.direct += 1;
                 Open::Other
@@ -132,6 +147,13 @@ impl Document {
             Open::Gpu => 0x03_0200,
             Open::Nic => 0x02_0000,
             Open::Cpu(_) | Open::Other => return,
+            Open::Net(speed) => {
+                let mut around = self.open.iter_mut().rev();
+                if let Some(Open::Pci(nic)) = around.find(|open| matches!(open, Open::Pci(_))) {
+                    nic.wire_mbit_s += speed.clamp(0.0, MAX_WIRE);
+                }
+                return;
+            }
             Open::Pci(node) => return self.place(node),
         };
         match self.open.last_mut() {
@@ -205,10 +227,6 @@ impl Document {
             self.tree
                 .notes
                 .push(format!("{what} without a PCI address are left out"));
-        }
-        if self.is_amd {
-            let note = "rates between sockets are those of Intel's UPI, and the processor is AMD's: set timing.socket_gib_s";
-            self.tree.notes.push(note.to_owned());
         }
         self.tree
     }

@@ -127,6 +127,7 @@ impl Reader {
             nodes.push(PciNode {
                 class: number(&path, "class").unwrap_or(0),
                 id: id("vendor").zip(id("device")),
+                wire_mbit_s: 0.0,
                 numa: text(&path, "numa_node").and_then(|text| text.parse().ok()),
                 link: link(&path),
                 below,

@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Imported;
 use crate::PcieError;
+use crate::file::DeviceEntry;
+use crate::rate::GIB;
 use crate::{
-    EndpointEntry, ForwarderEntry, HostEntry, HostParameters, LinkEntry, LinkRate, TopologyFile,
+    EndpointEntry, EndpointParameters, ForwarderEntry, HostEntry, HostParameters, LinkEntry,
+    LinkRate, TopologyFile,
 };
 
 /// What hangs on the sockets of a machine, and what is to be said of it.
@@ -15,6 +18,8 @@ pub(super) struct Tree {
     pub(super) roots: Vec<PciNode>,
     /// The package of each NUMA node, where it is known.
     pub(super) packages: BTreeMap<u32, u32>,
+    /// Whether the processor is known to be AMD's.
+    pub(super) is_amd: bool,
     pub(super) notes: Vec<String>,
 }
 
@@ -29,6 +34,8 @@ pub(super) struct PciNode {
     pub(super) id: Option<(u32, u32)>,
     pub(super) numa: Option<u32>,
     pub(super) link: PciLink,
+    /// Speed of the ports of a NIC together, Mbit/s; 0 if it is not known.
+    pub(super) wire_mbit_s: f64,
     pub(super) below: Vec<PciNode>,
 }
 
@@ -81,10 +88,9 @@ impl PciNode {
         let mut devices = Vec::new();
         self.devices(&mut devices);
         let first = devices.iter().find(|node| node.slows_down());
-        let vendor = |node: &PciNode| node.id.map(|(vendor, _)| vendor);
         first.is_some_and(|card| {
             let same = devices.iter().all(|node| node.device() == card.device());
-            same && vendor(self).is_some() && vendor(self) == vendor(card)
+            same && self.vendor().is_some() && self.vendor() == card.vendor()
         })
     }
 
@@ -98,6 +104,10 @@ impl PciNode {
         }
     }
 
+    fn vendor(&self) -> Option<u32> {
+        self.id.map(|(vendor, _)| vendor)
+    }
+
     /// Its address without the function.
     pub(super) fn device(&self) -> &str {
         let split = self.address.rsplit_once('.');
@@ -106,6 +116,23 @@ impl PciNode {
 }
 
 const INTEL: u32 = 0x8086;
+const AMD: u32 = 0x1022;
+/// GPUs of AMD.
+const ATI: u32 = 0x1002;
+/// The sort of device that GPUs of AMD are.
+const WIDE_GPU: &str = "amd-gpu";
+/// Root complexes and GPUs of AMD have been measured with TLPs of this payload: 14.25 GB/s from a Threadripper to a Radeon Pro VII
+/// (Gen3 x16), 28.4 and 29.0 from and to an EPYC (Gen4 x16).
+const WIDE: u32 = 256;
+/// From a switch's input to its output: PLX' and Microchip's data sheets have 100 to 115 ns for all generations.
+const SWITCH_NS: f64 = 110.0;
+/// What RDMA leaves of a port's bits: of packets of 4 KiB all but 66 bytes of headers.
+const WIRE_PAYLOAD: f64 = 4096.0 / (4096.0 + 66.0);
+/// Links of xGMI between two sockets: three or four of 16 lanes.
+const XGMI_LINKS: u32 = 3;
+/// Part of the bits of xGMI that is payload of DMA: 42 to 44 GB/s have been measured on a link of 32 GT/s (64 GB/s), of one GPU,
+/// whose transfers take one link.
+const XGMI_PAYLOAD: f64 = 0.68;
 /// Device numbers of the kernel's driver (drivers/dma/idxd/init.c).
 const DSA: [u32; 3] = [0x0b25, 0x11fb, 0x1212];
 const IAA: [u32; 4] = [0x0cfe, 0x1216, 0xb02d, 0xfd2d];
@@ -126,6 +153,8 @@ struct Writer {
     /// Links whose generation and lanes follow from their product.
     products: usize,
     twice: usize,
+    /// NICs with slower ports than their link.
+    wires: usize,
 }
 
 /// The topology file of a tree: sockets are the NUMA nodes that devices name.
@@ -133,8 +162,10 @@ pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, Pc
     let Tree {
         roots,
         packages,
+        is_amd,
         mut notes,
     } = tree;
+    let is_amd = is_amd || roots.iter().any(|root| root.vendor() == Some(AMD));
     let sockets = sockets(&roots, &packages, &mut notes);
     let count = sockets.values().max().map_or(1, |last| last + 1);
     let mut writer = Writer {
@@ -153,6 +184,7 @@ pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, Pc
         beside: BTreeSet::new(),
         products: 0,
         twice: 0,
+        wires: 0,
         sockets,
     };
     writer.file.hosts.push(HostEntry {
@@ -173,6 +205,9 @@ pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, Pc
         } else {
             writer.add(root, &upper, None);
         }
+    }
+    if is_amd {
+        writer.amd();
     }
     if writer.file.endpoints.is_empty() {
         return Err(PcieError::Rule {
@@ -255,6 +290,15 @@ impl Writer {
                  at most, and 4 for NVMe"
             ));
         }
+        if self.wires > 0 {
+            notes.push(format!(
+                "{} as fast as the ports of their devices, which are slower",
+                match self.wires {
+                    1 => "1 link is".to_owned(),
+                    count => format!("{count} links are"),
+                }
+            ));
+        }
         let counts = [
             (self.left_out, "of the platform itself"),
             (self.functions, "that share the port of another"),
@@ -319,6 +363,7 @@ impl Writer {
         let links = self.file.links.len();
         self.file.switches.push(ForwarderEntry {
             name: node.address.clone(),
+            forward_ns: SWITCH_NS,
             ..ForwarderEntry::default()
         });
         self.link(upper, node, port);
@@ -336,12 +381,56 @@ impl Writer {
     }
 
     fn endpoint(&mut self, node: &PciNode, word: &str, upper: &str, port: Option<&PciLink>) {
+        let is_wide = word == "gpu" && node.vendor() == Some(ATI);
+        let device = is_wide.then(|| WIDE_GPU.to_owned());
+        if is_wide && self.file.devices.is_empty() {
+            self.file.devices.push(DeviceEntry {
+                name: WIDE_GPU.to_owned(),
+                timing: EndpointParameters {
+                    payload_bytes: WIDE,
+                    ..EndpointParameters::default()
+                },
+                engine: None,
+            });
+        }
         self.file.endpoints.push(EndpointEntry {
             name: node.address.clone(),
             kind: word.to_owned(),
-            device: None,
+            device,
         });
         self.link(upper, node, port);
+    }
+
+    /// What is known of machines with AMD's processors: completions, and xGMI between sockets.
+    fn amd(&mut self) {
+        let generations = self.file.links.iter().filter_map(|link| link.generation);
+        // Naples, Rome and Milan, Genoa and later.
+        let giga_transfers = match generations.max().unwrap_or(4) {
+            ..=3 => 10.7,
+            4 => 16.0,
+            _ => 32.0,
+        };
+        let link_gb_s = giga_transfers * 16.0 / 8.0 * XGMI_PAYLOAD;
+        let gib_s = f64::from(XGMI_LINKS) * link_gb_s * 1e9 / GIB;
+        for host in &mut self.file.hosts {
+            host.timing.completion_bytes = WIDE;
+            host.timing.socket_gib_s = (gib_s * 10.0).round() / 10.0;
+            host.timing.socket_links = XGMI_LINKS;
+        }
+    }
+
+    /// Has the link of a NIC carry no more than its ports.
+    fn wire(&mut self, node: &PciNode, entry: &mut LinkEntry) {
+        let gib_s = node.wire_mbit_s * 1e6 / 8.0 * WIRE_PAYLOAD / GIB;
+        let mps = entry.mps.unwrap_or(256);
+        let (generation, width) = (entry.generation.unwrap_or(3), entry.width.unwrap_or(16));
+        let link = LinkRate::of(generation, width, mps).payload_gib_s(mps);
+        if gib_s > 0.0 && gib_s < link {
+            let gib_s = (gib_s * 1000.0).round() / 1000.0;
+            entry.down_gib_s = Some(gib_s);
+            entry.up_gib_s = Some(gib_s);
+            self.wires += 1;
+        }
     }
 
     /// Generation of a link: what both ends can do, if it only runs slower because the device is idle.
@@ -446,6 +535,7 @@ impl Writer {
         if let (None, None, Some(gb_s)) = (generation, width, own.gb_s) {
             self.product(node, gb_s, &mut entry);
         }
+        self.wire(node, &mut entry);
         for (key, missing) in [
             ("generation", entry.generation.is_none()),
             ("width", entry.width.is_none()),

@@ -349,7 +349,43 @@ fn numa_nodes_of_which_no_package_is_known_are_two_sockets() {
         .unwrap();
     assert_eq!((far.len(), near.len()), (3, 2));
     assert!(has_note(&imported, "those below 4 are taken for one"));
-    assert!(has_note(&imported, "the processor is AMD's"));
+    // Three links of xGMI at 16 GT/s, and completions of 256 bytes.
+    let NodeKind::Socket { parameters, .. } = &topology.nodes()[0].kind else {
+        panic!("no socket first");
+    };
+    assert_eq!(
+        (parameters.socket_links, parameters.completion_bytes),
+        (3, 256)
+    );
+    assert!((parameters.socket_gib_s / 60.8 - 1.0).abs() < 0.01);
+}
+
+#[test]
+fn gpus_of_amd_send_long_packets_and_nics_are_as_fast_as_their_ports() {
+    let text = "<system version=\"1\"><cpu numaid=\"0\" vendor=\"GenuineIntel\">\
+        <pci busid=\"0000:01:00.0\" class=\"0x038000\" vendor=\"0x1002\" device=\"0x740f\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"/>\
+        <pci busid=\"0000:02:00.0\" class=\"0x030200\" vendor=\"0x10de\" device=\"0x20b5\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"/>\
+        <pci busid=\"0000:03:00.0\" class=\"0x020000\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\">\
+        <nic><net name=\"mlx5_0\" speed=\"100000\"/><net name=\"mlx5_1\" speed=\"100000\"/></nic></pci>\
+        <pci busid=\"0000:04:00.0\" class=\"0x020000\" link_speed=\"16.0 GT/s PCIe\" link_width=\"8\">\
+        <nic><net name=\"mlx5_2\" speed=\"200000\"/></nic></pci></cpu></system>";
+    let imported = import_text(text, "nccl.xml", "machine").unwrap();
+    let topology = topology(&imported);
+    let sends = |name: &str| {
+        let path = topology.route_by_name(name, "host").unwrap();
+        let node = topology.find(name).unwrap();
+        (
+            topology.payload(node, &path).usual,
+            topology.edge(path[0]).clone(),
+        )
+    };
+    assert_eq!(sends("0000:01:00.0").0, 256);
+    assert_eq!(sends("0000:02:00.0").0, 128);
+    // Two ports of 100 Gbit/s: 24.6 GB/s of payload. One of 200 is faster than eight lanes of Gen4.
+    let (_, edge) = sends("0000:03:00.0");
+    assert!((edge.capacity_gib_s * 1.073741824 / 24.6 - 1.0).abs() < 0.001);
+    assert!(edge.capacity_given && !sends("0000:04:00.0").1.capacity_given);
+    assert!(has_note(&imported, "1 link is as fast as the ports"));
 }
 
 #[test]

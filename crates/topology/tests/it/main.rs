@@ -3,3 +3,4 @@
 
 mod derived;
 mod import;
+mod payload;

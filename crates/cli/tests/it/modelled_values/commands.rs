@@ -117,7 +117,7 @@ const EXPECTED: &[(&str, usize, u64)] = &[
     (
         "fabric collective parameter-server",
         5,
-        0x64fb_90c2_a6c2_ad75,
+        0xc2e6_5e68_07db_e46e,
     ),
 ];
 

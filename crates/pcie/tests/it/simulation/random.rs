@@ -59,7 +59,7 @@ struct Load {
 
 fn loads() -> impl Strategy<Value = Vec<Load>> {
     let load = (
-        0usize..7,
+        0usize..8,
         any::<prop::sample::Index>(),
         any::<prop::sample::Index>(),
         1u64..200,
@@ -88,6 +88,12 @@ fn play(fabric: &Fabric, loads: &[Load], arbiter: Arbiter) -> (Vec<dray_pcie::si
             source.total_bytes = load.lines * 777;
             source.packet = 1000;
             source.window_bytes = (load.outstanding > 9).then_some(5000);
+            if load.operation > Operation::ALL.len() {
+                source.window_bytes = Some(u64::from(load.outstanding) * 1000);
+                source.request = 128 << (load.lines % 4);
+                source.payload = 64;
+                source.is_halved = load.lines % 2 == 0;
+            }
             sources.push(source);
             continue;
         };
