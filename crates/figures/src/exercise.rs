@@ -117,6 +117,10 @@ const MEASUREMENTS: &[(&str, &str)] = &[
     ),
     (
         "cpu_crc_line",
+        "CRC32C of 1 MiB from DRAM by three streams or by folding",
+    ),
+    (
+        "cpu_crc_compute",
         "CRC32C of 1 MiB (dray advise --op crc --measure-cpu)",
     ),
     (

@@ -345,8 +345,10 @@ parameters! {
     cpu_compare_line: Ns,
     /// Core time per line of a comparison with a pattern.
     cpu_pattern_line: Ns,
-    /// Core time per line of CRC32C.
+    /// Core time per line of CRC32C for its read from local DRAM.
     cpu_crc_line: Ns,
+    /// Core time per line of CRC32C for its computation, wherever the data is; the longer of both counts.
+    cpu_crc_compute: Ns,
     /// Core time per line of a copy to two destinations.
     cpu_dualcast_line: Ns,
     /// Extra core time of a string instruction, fill or comparison at a random address.
