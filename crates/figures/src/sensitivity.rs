@@ -245,7 +245,7 @@ mod tests {
     /// The read buffers of the second generation are a guess that decides what one device reads.
     #[test]
     fn a_guess_of_another_platform_is_found() {
-        let point = [("size", "65536"), ("mode", "async")];
+        let point = [("size", "65536"), ("mode", "async"), ("op", "compare")];
         let found = names("dsa2-2s", &point, Metric::Throughput);
         assert!(found.iter().any(|name| name == "read_buffers"), "{found:?}");
     }
@@ -421,7 +421,11 @@ mod tests {
                 ("depth", "4"),
             ],
         ),
-        ("read_buffers", &[("mode", "async"), ("size", "65536")]),
+        (
+            "read_buffers",
+            &[("mode", "async"), ("size", "65536"), ("op", "compare")],
+        ),
+        ("port_turnaround", &[("mode", "async"), ("size", "65536")]),
         ("engine_transform", &[("op", "crc"), ("size", "64")]),
     ];
 

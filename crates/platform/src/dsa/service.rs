@@ -171,8 +171,11 @@ impl EngineTiming {
             read_latency = read_latency.max(one + spread.slowest_of(read_lines));
             travel = travel.max(one);
             occupancy_fs += one.0 * 1000 * stream.lines();
-            let fs = p.node_read(topology, place) * stream.lines();
-            shared(node_resource(topology, place, 0), per_line(fs));
+            // What is in the last-level cache is not read from memory.
+            if place.cache == Cache::Memory {
+                let fs = p.node_read(topology, place) * stream.lines();
+                shared(node_resource(topology, place, 0), per_line(fs));
+            }
             if topology.distance(socket, place.node) == Distance::Remote {
                 let link = link_resource(topology, place.node.0, socket);
                 shared(link, per_line(p.socket_link * stream.lines()));

@@ -253,6 +253,23 @@ fn partial_lines_delay_writes_unless_cache_control_is_set() {
 }
 
 #[test]
+fn what_is_read_from_the_cache_needs_no_bandwidth_of_its_node() {
+    let slow = platform().measured("node_read", 20.0, [20.0; 2], "slower than the port");
+    let slow = slow.unwrap();
+    let p = slow.parameters();
+    let per_line = |cache| {
+        let mut transfer = copy(4096, 0);
+        transfer.writes = [None; 2];
+        let read = transfer.reads[0].as_mut().unwrap();
+        read.place.cache = cache;
+        slow.service(REQUESTER, &transfer).demand.alone_fs()
+    };
+    assert_eq!(per_line(Cache::Memory), p.node_read);
+    // 64 lines and the descriptor through the read port.
+    assert_eq!(per_line(Cache::Llc), 65 * p.port_read / 64);
+}
+
+#[test]
 fn read_buffers_limit_reads_of_far_memory() {
     let platform = platform();
     let p = platform.parameters();
