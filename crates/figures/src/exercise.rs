@@ -57,7 +57,7 @@ const MEASUREMENTS: &[(&str, &str)] = &[
         "batch_dispatch",
         "latency of one batch of 2 descriptors on a dedicated queue",
     ),
-    ("batch_shared", "the same on a shared queue"),
+    ("batch_shared", "the same on a shared queue, 4 KiB each"),
     ("node_read", "reads of several devices from one node"),
     ("node_write", "fills of several devices to one node"),
     (

@@ -291,7 +291,8 @@ parameters! {
     write_burst: GigabytesPerSecond,
     /// Engine time from a batch descriptor to the first member, besides reading the list.
     batch_dispatch: Ns,
-    /// Extra time of a batch descriptor from a shared work queue until its list is fetched.
+    /// Extra time of a batch descriptor from a shared work queue until its list is fetched, with members of 4 KiB
+    /// or more; in proportion with smaller ones.
     batch_shared: Ns,
     /// Page fault that the device resolves by a page request, engine blocked.
     fault_block: Ns,
