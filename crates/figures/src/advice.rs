@@ -5,7 +5,7 @@ use dray_platform::Parameter;
 
 use crate::break_even::{BreakEven, Comparison, Verdict, asleep, on_core, on_device};
 use crate::coverage::interval;
-use crate::sensitivity::{effects, with};
+use crate::sensitivity::{COUNTS, WIDENS, effects, with};
 use crate::workload::{What, Workload};
 use crate::{FiguresError, Metric, Model};
 
@@ -70,7 +70,7 @@ impl Guesses {
     /// What the profile or the platform cannot run.
     pub fn of(model: &Model, w: &Workload) -> Result<Guesses, FiguresError> {
         let behind = |w: Workload| -> Result<Vec<Parameter>, FiguresError> {
-            moving(model, &w, |p| p.guess)
+            moving(model, &w, COUNTS, |p| p.guess)
         };
         Ok(Guesses {
             device: behind(on_device(w))?,
@@ -91,6 +91,7 @@ impl Guesses {
 fn moving(
     model: &Model,
     w: &Workload,
+    least: f64,
     chosen: impl Fn(&Parameter) -> bool + Sync,
 ) -> Result<Vec<Parameter>, FiguresError> {
     let list = model.platform.list();
@@ -98,7 +99,7 @@ fn moving(
         let named = matches!(metric, Metric::Period | Metric::Latency | Metric::BusyShare);
         named || metric.is_break_even()
     };
-    let effects = effects(model, w, chosen)?;
+    let effects = effects(model, w, least, chosen)?;
     let mut positions: Vec<usize> = effects
         .iter()
         .filter(|effect| counts(effect.metric))
@@ -120,7 +121,7 @@ pub(crate) fn candidates(model: &Model, w: &Workload) -> Result<Vec<Parameter>, 
     };
     let mut candidates: Vec<Parameter> = Vec::new();
     for probe in [even, on_device(w), on_core(w), asleep(w)] {
-        for parameter in moving(model, &probe, |_| true)? {
+        for parameter in moving(model, &probe, WIDENS, |_| true)? {
             if candidates.iter().all(|known| known.name != parameter.name) {
                 candidates.push(parameter);
             }
@@ -317,6 +318,19 @@ mod tests {
         let turn = turn.unwrap();
         assert_eq!(turn.end.verdict(), Verdict::Offload);
         assert!(turn.at > 0.4 && turn.at < 0.5, "{}", turn.at);
+    }
+
+    /// Each end of the ports' ranges moves it by less than 2 %.
+    #[test]
+    fn the_ranges_of_the_ports_widen_the_interval_of_what_they_limit() {
+        let advice = advice(
+            Point::default()
+                .with("size", 16384u64)
+                .with("depth", 128u64),
+        );
+        let time = |c: &Comparison| c.device.get(Metric::Period).unwrap();
+        let (low, high) = advice.interval_of(time);
+        assert!(high / low > 1.01 && high / low < 1.06, "{low} to {high}");
     }
 
     /// The range of a parameter that has a source counts as that of a guess does.

@@ -57,7 +57,7 @@ const MEASUREMENTS: &[(&str, &str)] = &[
         "batch_dispatch",
         "latency of one batch of 2 descriptors on a dedicated queue",
     ),
-    ("batch_shared", "the same on a shared queue"),
+    ("batch_shared", "the same on a shared queue, 4 KiB each"),
     ("node_read", "reads of several devices from one node"),
     ("node_write", "fills of several devices to one node"),
     (
@@ -117,6 +117,10 @@ const MEASUREMENTS: &[(&str, &str)] = &[
     ),
     (
         "cpu_crc_line",
+        "CRC32C of 1 MiB from DRAM by three streams or by folding",
+    ),
+    (
+        "cpu_crc_compute",
         "CRC32C of 1 MiB (dray advise --op crc --measure-cpu)",
     ),
     (

@@ -2,12 +2,13 @@
 
 use dray_clock::{Duration, Time};
 use dray_device::{Action, DescriptorResult, ListRead, Member, Payload, Task, Work, WorkKind};
-use dray_platform::RecordedParameters;
+use dray_platform::{PAGE_BYTES, RecordedParameters};
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
+use crate::channel::Channel;
 use crate::cost::{Costs, Volume};
 use crate::engine::{Current, Ending, EngineAt, EngineRun, Job};
-use crate::memory::{DeviceView, Memory, list_at, record_at};
+use crate::memory::{DeviceView, Memory, list_at};
 use crate::world::{Event, World};
 
 impl World {
@@ -87,15 +88,13 @@ impl World {
             };
             let job = match work.kind {
                 WorkKind::FetchList { .. } => {
-                    let owner = run.device.descriptor(work.id);
-                    let owner = owner.and_then(|d| record_at(d.completion_addr));
-                    let shared = owner
-                        .and_then(|(channel, _)| self.channels.get(channel.index()))
-                        .is_some_and(|channel| channel.shared);
-                    let shared = match shared {
-                        true => p.batch_shared(),
-                        false => Duration::ZERO,
-                    };
+                    let list = run.device.descriptor(work.id);
+                    let list = list.and_then(|d| list_at(d.address1));
+                    let shared = list.map_or(Duration::ZERO, |(channel, first)| {
+                        self.channels
+                            .get(channel.index())
+                            .map_or(Duration::ZERO, |channel| shared_batch(channel, first, p))
+                    });
                     let list_there =
                         self.now + p.dispatch() + p.read_llc() + p.batch_dispatch() + shared;
                     self.events.schedule(list_there, Event::ListRead { at });
@@ -232,6 +231,19 @@ impl World {
     #[inline]
     pub(crate) fn engine_mut(&mut self, at: EngineAt) -> &mut EngineRun {
         &mut self.devices[at.device()].engines[at.engine()]
+    }
+}
+
+/// What a batch on a shared queue takes longer until its members start: it goes with their data, and is
+/// published for pages; members of a line show none.
+fn shared_batch(channel: &Channel, first: u32, p: &RecordedParameters) -> Duration {
+    let member = channel.descriptors.get(first as usize);
+    match channel.shared {
+        true => {
+            let bytes = member.map_or(0, |d| u64::from(d.size)).min(PAGE_BYTES);
+            Duration(p.batch_shared().0 * bytes / PAGE_BYTES)
+        }
+        false => Duration::ZERO,
     }
 }
 

@@ -291,7 +291,8 @@ parameters! {
     write_burst: GigabytesPerSecond,
     /// Engine time from a batch descriptor to the first member, besides reading the list.
     batch_dispatch: Ns,
-    /// Extra time of a batch descriptor from a shared work queue until its list is fetched.
+    /// Extra time of a batch descriptor from a shared work queue until its list is fetched, with members of 4 KiB
+    /// or more; in proportion with smaller ones.
     batch_shared: Ns,
     /// Page fault that the device resolves by a page request, engine blocked.
     fault_block: Ns,
@@ -345,8 +346,10 @@ parameters! {
     cpu_compare_line: Ns,
     /// Core time per line of a comparison with a pattern.
     cpu_pattern_line: Ns,
-    /// Core time per line of CRC32C.
+    /// Core time per line of CRC32C for its read from local DRAM.
     cpu_crc_line: Ns,
+    /// Core time per line of CRC32C for its computation, wherever the data is; the longer of both counts.
+    cpu_crc_compute: Ns,
     /// Core time per line of a copy to two destinations.
     cpu_dualcast_line: Ns,
     /// Extra core time of a string instruction, fill or comparison at a random address.

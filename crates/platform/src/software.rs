@@ -57,13 +57,12 @@ impl RecordedParameters {
             false => self.cpu_copy_line().0,
         };
         let line = match op {
-            SoftwareOp::Copy => copy_line(),
+            SoftwareOp::Copy | SoftwareOp::CopyCrc => copy_line(),
             SoftwareOp::Fill => self.cpu_fill_line().0,
             SoftwareOp::NtFill => self.cpu_nt_fill_line().0,
             SoftwareOp::Compare => self.cpu_compare_line().0,
             SoftwareOp::ComparePattern => self.cpu_pattern_line().0,
             SoftwareOp::Crc => self.cpu_crc_line().0,
-            SoftwareOp::CopyCrc => copy_line() + self.cpu_crc_line().0 * self.cpu_scale_l1() / 1000,
             SoftwareOp::Dualcast => self.cpu_dualcast_line().0,
         };
         let scale = |&(distance, cache): &(Distance, Cache)| match (access.hot, cache, distance) {
@@ -96,6 +95,15 @@ impl RecordedParameters {
             true => (self.cpu_random_access(), streaming),
         };
         let transfer = Duration(time * mean_scale / 1000);
+        // Reads run ahead of the computation, which takes equally long wherever the data is.
+        let computing = |read: u64| Duration(lines * self.cpu_crc_compute().0.max(read));
+        let transfer = match op {
+            SoftwareOp::Crc => transfer.max(computing(0)),
+            SoftwareOp::CopyCrc => {
+                transfer + computing(self.cpu_crc_line().0 * self.cpu_scale_l1() / 1000)
+            }
+            _ => transfer,
+        };
         match copies && lines <= UNROLLED_LINES && !access.kernel && !access.hot && !access.random {
             // Out of order: the next call begins while the lines of a copy without a loop come.
             true => self.cpu_call().max(transfer),
@@ -126,6 +134,33 @@ mod tests {
         );
         assert!(at(Distance::Local, 4096) < at(Distance::Remote, 4096));
         assert!(at(Distance::Remote, 4096) < at(Distance::Cxl, 4096));
+    }
+
+    #[test]
+    fn a_crc_takes_what_it_computes_or_what_it_reads_and_a_copy_adds_to_it() {
+        let platform = builtin("spr-2s").unwrap();
+        let p = platform.recorded_parameters();
+        let at = |op, place, hot| {
+            let access = SoftwareAccess {
+                hot,
+                ..SoftwareAccess::default()
+            };
+            p.software(op, 4096, &[place; 2], access) - p.cpu_call()
+        };
+        let local = (Distance::Local, Cache::Memory);
+        let computed = p.cpu_crc_compute() * 64;
+        // Published: 719 to 747 ns in the core's caches.
+        assert_eq!(at(SoftwareOp::Crc, local, true), computed);
+        assert!((719..=747).contains(&(computed.0 / 1000)));
+        assert_eq!(at(SoftwareOp::Crc, local, false), computed);
+        let far = at(SoftwareOp::Crc, (Distance::Cxl, Cache::Memory), false);
+        let read = p.cpu_crc_line().0 * p.cpu_scale_cxl() / 1000;
+        assert_eq!(far, Duration(64 * read));
+        assert!(far > computed);
+        for hot in [false, true] {
+            let copy = at(SoftwareOp::Copy, local, hot);
+            assert_eq!(at(SoftwareOp::CopyCrc, local, hot), copy + computed);
+        }
     }
 
     #[test]

@@ -219,6 +219,41 @@ fn batch_members_start_one_issue_apart_after_the_list_is_read() {
     }
 }
 
+/// Published: members of 64 bytes are as fast on a shared queue, members of 4 KiB 0.23 to 0.4 us slower.
+#[test]
+fn a_batch_on_a_shared_queue_is_later_by_the_data_of_its_members() {
+    let seen = |size: u32, mode, batch_shared: f64| {
+        let platform = frozen_with(&[("poll", 0.001), ("batch_shared", batch_shared)]);
+        let mut world = world(&platform, one_queue(1, mode));
+        let region = world.memory.allocate(1 << 20, PLACE, false);
+        let base = world.memory.region(region).base;
+        let options = ChannelOptions {
+            batch: 2,
+            ..ChannelOptions::default()
+        };
+        let copy = Operation::memmove(base, base + (1 << 19), size);
+        run(world, options, vec![copy; 2]).times()[1]
+    };
+    for (size, later) in [
+        (64, 400_000 / 64),
+        (2048, 200_000),
+        (4096, 400_000),
+        (65536, 400_000),
+    ] {
+        let later = Duration(later);
+        assert_eq!(
+            seen(size, Shared, 400.0),
+            seen(size, Shared, 0.0) + later,
+            "{size}"
+        );
+        assert_eq!(
+            seen(size, Dedicated, 400.0),
+            seen(size, Dedicated, 0.0),
+            "{size}"
+        );
+    }
+}
+
 #[test]
 fn a_fenced_member_starts_after_the_record_of_the_one_before() {
     let platform = sharp();

@@ -171,8 +171,11 @@ impl EngineTiming {
             read_latency = read_latency.max(one + spread.slowest_of(read_lines));
             travel = travel.max(one);
             occupancy_fs += one.0 * 1000 * stream.lines();
-            let fs = p.node_read(topology, place) * stream.lines();
-            shared(node_resource(topology, place, 0), per_line(fs));
+            // What is in the last-level cache is not read from memory.
+            if place.cache == Cache::Memory {
+                let fs = p.node_read(topology, place) * stream.lines();
+                shared(node_resource(topology, place, 0), per_line(fs));
+            }
             if topology.distance(socket, place.node) == Distance::Remote {
                 let link = link_resource(topology, place.node.0, socket);
                 shared(link, per_line(p.socket_link * stream.lines()));
@@ -216,7 +219,9 @@ impl EngineTiming {
 
         let edges = match transfer.cache_control {
             true => [Duration::ZERO; 2],
-            false => transfer.writes[0].map_or([Duration::ZERO; 2], |s| p.edges(&s)),
+            false => transfer.writes[0].map_or([Duration::ZERO; 2], |s| {
+                p.edges(&s, topology.distance(socket, s.place.node))
+            }),
         };
         // Half a line is merged while the lines behind it pass; less than half is read first.
         let halved = transfer.writes[0].is_some_and(|s| s.address % LINE_BYTES == LINE_BYTES / 2);
@@ -324,12 +329,17 @@ impl Parameters {
         }
     }
 
-    /// Hold-ups by the first and the last line of a destination.
-    fn edges(&self, stream: &Stream) -> [Duration; 2] {
+    /// Hold-ups by the first and the last line of a destination: a part of a line is read, changed and
+    /// written where the line is.
+    fn edges(&self, stream: &Stream, distance: Distance) -> [Duration; 2] {
+        let changed = match stream.place.cache {
+            Cache::Memory => self.partial_sector + self.distance_extra(distance),
+            Cache::Llc => self.read_latency(distance, Cache::Llc) + self.write_ack,
+        };
         let cost = |boundary: u64| match boundary % LINE_BYTES {
             0 => Duration::ZERO,
             32 => self.partial_line,
-            _ => self.partial_sector,
+            _ => changed,
         };
         let (start, end) = (stream.address, stream.address + stream.bytes);
         match start / LINE_BYTES == (end - 1) / LINE_BYTES {

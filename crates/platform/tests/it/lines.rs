@@ -174,7 +174,7 @@ fn an_engine_takes_the_next_descriptor_after_issue_or_data() {
 /// Data that an engine computes over comes later, and so does the next descriptor.
 #[test]
 fn a_transform_holds_the_engine() {
-    let platform = platform().with("engine_transform", 100.0).unwrap();
+    let platform = platform().with("engine_transform", 50.0).unwrap();
     let p = &platform.recorded_parameters();
     let issue = |transforms: bool| {
         let transfer = Transfer {
@@ -250,6 +250,46 @@ fn partial_lines_delay_writes_unless_cache_control_is_set() {
         ..copy(1024, 8)
     };
     assert!(pipelined(&platform, &cached) < p.partial_line);
+}
+
+/// Published for packed buffers in the cache: 228 ns a line.
+#[test]
+fn a_partial_line_costs_what_reading_it_costs_where_it_is() {
+    let platform = platform();
+    let p = platform.parameters();
+    let period = |node, cache| {
+        let mut transfer = copy(64, 8);
+        transfer.reads = [None; 2];
+        let write = transfer.writes[0].as_mut().unwrap();
+        write.place = MemoryLocation {
+            node: NodeId(node),
+            cache,
+        };
+        pipelined(&platform, &transfer)
+    };
+    let near = period(0, Cache::Memory);
+    assert_eq!(period(1, Cache::Memory), near + p.remote_extra * 2);
+    let cached = period(0, Cache::Llc);
+    let less = p.partial_sector - (p.read_llc + p.write_ack);
+    assert_eq!(cached, near - less * 2);
+    assert!((220..=240).contains(&(cached.0 / 2000)), "{cached}");
+}
+
+#[test]
+fn what_is_read_from_the_cache_needs_no_bandwidth_of_its_node() {
+    let slow = platform().measured("node_read", 20.0, [20.0; 2], "slower than the port");
+    let slow = slow.unwrap();
+    let p = slow.parameters();
+    let per_line = |cache| {
+        let mut transfer = copy(4096, 0);
+        transfer.writes = [None; 2];
+        let read = transfer.reads[0].as_mut().unwrap();
+        read.place.cache = cache;
+        slow.service(REQUESTER, &transfer).demand.alone_fs()
+    };
+    assert_eq!(per_line(Cache::Memory), p.node_read);
+    // 64 lines and the descriptor through the read port.
+    assert_eq!(per_line(Cache::Llc), 65 * p.port_read / 64);
 }
 
 #[test]
