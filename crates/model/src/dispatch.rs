@@ -208,12 +208,12 @@ impl World {
             let written = issue(engine, &current, moved_at, p);
             self.end_at(written, current.ending);
         } else {
-            let (lines, demand) = (cost.service.lines, cost.service.demand);
-            let outstanding = cost.service.outstanding;
+            let (service, flow) = (&cost.service, engine.flow);
+            let outstanding = service.outstanding;
+            self.bandwidth
+                .start(self.now, flow, service.lines, &service.demand);
             current.queued = run.wait_at_port(&outstanding);
-            let engine = &mut run.engines[at.engine()];
-            engine.current = Some(current);
-            self.bandwidth.start(self.now, engine.flow, lines, demand);
+            run.engines[at.engine()].current = Some(current);
         }
     }
 
