@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use dray_clock::Duration;
-use dray_device::Payload;
+use dray_device::{Payload, is_inter_domain};
 use dray_ops::{BlockSize, DELTA_ENTRY_BYTES, DIF_BYTES};
 use dray_platform::{
     Cache, EnginePipe, LINE_BYTES, MemoryLocation, MemoryMap, NodeId, Requester, Service, Stream,
@@ -17,13 +17,14 @@ use crate::memory::Memory;
 /// whatever the operation has of its own.
 const RESULT_DEPENDS: Flags = Flags::CHECK_RESULT.union(Flags::from_bits(0x00ff_0000));
 
-/// Operations whose record says more than that they ended.
+/// Operations whose record says more than that they ended, or whose address spaces are looked up each time.
 fn opcode_depends(opcode: Opcode) -> bool {
     let code = opcode as u8;
     matches!(
         opcode,
         Opcode::CreateDelta | Opcode::ApplyDelta | Opcode::TranslationFetch
     ) || (Opcode::DifCheck as u8..=Opcode::DixGenerate as u8).contains(&code)
+        || is_inter_domain(opcode)
 }
 
 /// Operations that are remembered at once; opcodes that are alike in their lower bits displace
@@ -232,9 +233,13 @@ impl Costs {
         }
     }
 
+    /// # Panics
+    /// If the engine has worked out another one in its place.
     #[inline]
-    pub(crate) fn get(&self, id: CostId) -> Option<&Cost> {
-        self.entries[usize::from(id.entry)].costs[usize::from(id.translated)].as_ref()
+    pub(crate) fn get(&self, id: CostId) -> &Cost {
+        let costs = &self.entries[usize::from(id.entry)].costs;
+        let cost = costs[usize::from(id.translated)].as_ref();
+        cost.expect("costs stay until the engine books another descriptor")
     }
 }
 

@@ -3,9 +3,9 @@
 use dray_clock::{Duration, Time};
 use dray_device::{Action, DescriptorResult, ListRead, Member, Payload, Task, Work, WorkKind};
 use dray_platform::RecordedParameters;
-use dray_spec::{Descriptor, Flags, Opcode, Status};
+use dray_spec::{Flags, Opcode, Status};
 
-use crate::cost::{Costs, Volume};
+use crate::cost::Volume;
 use crate::engine::{Current, Ending, EngineAt, EngineRun, Job};
 use crate::memory::{DeviceView, Memory, list_at, record_at};
 use crate::world::{Event, World};
@@ -34,44 +34,48 @@ impl World {
     /// An engine takes what it can hold and starts what it can start.
     pub(crate) fn pump(&mut self, at: EngineAt) {
         self.fetch(at);
+        while let Some((work, member)) = self.next_to_start(at) {
+            self.begin(at, work, member);
+            self.fetch(at);
+        }
+    }
+
+    /// The descriptor that an engine starts now, and whether it is a member of a batch. Where one starts later, there is
+    /// an event for that.
+    #[inline]
+    fn next_to_start(&mut self, at: EngineAt) -> Option<(Work, bool)> {
         loop {
             let run = &mut self.devices[at.device()];
             let engine = &mut run.engines[at.engine()];
             if engine.current.is_some() || engine.start_at.is_some() {
-                return;
+                return None;
             }
-            let ready = match engine.jobs.front() {
-                None => return,
-                Some(Job::Single(_, ready)) => *ready,
-                Some(Job::Batch { list_read, .. }) if !list_read => return,
-                Some(Job::Batch { .. }) => self.now,
+            let (work, ready) = match engine.jobs.front()? {
+                Job::Single(work, ready) => (*work, Some(*ready)),
+                Job::Batch { list_read, .. } if !list_read => return None,
+                Job::Batch { work, .. } => (*work, None),
             };
-            let start = ready.max(engine.free_at).max(self.now);
+            let start = ready.unwrap_or(self.now).max(engine.free_at).max(self.now);
             let start = engine.pipe.slot_free(start, &self.parameters);
             if start > self.now {
                 engine.start_at = Some(start);
                 self.events.schedule(start, Event::Start { at });
-                return;
+                return None;
             }
-            let (work, member) = match engine.jobs.front() {
-                None => return,
-                Some(Job::Single(work, _)) => {
-                    let work = *work;
+            if ready.is_some() {
+                engine.jobs.pop_front();
+                return Some((work, false));
+            }
+            let member = run.device.next_member(work.id);
+            engine.fenced = member == Member::Fenced;
+            match member {
+                Member::Work(work) => return Some((work, true)),
+                Member::Fenced => return None,
+                Member::None => {
                     engine.jobs.pop_front();
-                    (work, false)
+                    self.fetch(at);
                 }
-                Some(Job::Batch { work, .. }) => match run.device.next_member(work.id) {
-                    Member::Work(work) => (work, true),
-                    Member::Fenced => return,
-                    Member::None => {
-                        engine.jobs.pop_front();
-                        self.fetch(at);
-                        continue;
-                    }
-                },
-            };
-            self.begin(at, work, member);
-            self.fetch(at);
+            }
         }
     }
 
@@ -79,9 +83,10 @@ impl World {
     #[inline]
     fn fetch(&mut self, at: EngineAt) {
         let p = &self.parameters;
+        let ahead = p.engine_fetch_ahead();
         let run = &mut self.devices[at.device()];
         let engine = &mut run.engines[at.engine()];
-        while engine.takes_more(self.now, p.engine_fetch_ahead()) {
+        while engine.takes_more(self.now, ahead) {
             let Some(work) = run.device.take(engine.id) else {
                 return;
             };
@@ -149,64 +154,55 @@ impl World {
     /// An engine starts a descriptor: from here on all its times follow.
     #[inline]
     fn begin(&mut self, at: EngineAt, work: Work, member: bool) {
-        let p = &self.parameters;
         let run = &mut self.devices[at.device()];
-        let Some(task) = run.device.start(&work) else {
+        let engine = &mut run.engines[at.engine()];
+        let Some(d) = run.device.descriptor(work.id) else {
             return;
         };
-        // A channel's records can always be written.
-        let task = Task {
-            record: None,
-            ..task
+        let record = d.completion_addr;
+        let success = DescriptorResult::status(Status::SUCCESS);
+        let repeated = match work.kind {
+            WorkKind::Execute(opcode) if self.payload == Payload::Skipped => {
+                let repeats = engine.costs.repeats(opcode, d, &self.memory);
+                repeats.then(|| (opcode, success, Duration::ZERO))
+            }
+            _ => None,
         };
-        let d = &task.descriptor;
-        let engine = &mut run.engines[at.engine()];
-        let (costs, memory) = (&mut engine.costs, &mut self.memory);
-        let (opcode, outcome, fault) = match task.action {
-            Action::Execute(opcode)
-                if self.payload == Payload::Skipped && costs.repeats(opcode, d, memory) =>
-            {
-                (
-                    opcode,
-                    DescriptorResult::status(Status::SUCCESS),
-                    Duration::ZERO,
-                )
-            }
-            Action::Execute(opcode) => {
-                let (outcome, fault) = execute_blocking(&task, memory, self.payload, p);
-                learn(costs, opcode, d, &outcome, self.payload, memory);
-                (opcode, outcome, fault)
-            }
-            Action::End(outcome) => {
-                learn(costs, Opcode::Noop, d, &outcome, self.payload, memory);
-                (Opcode::Noop, outcome, Duration::ZERO)
-            }
-            Action::ReadList { .. } => return,
+        let executed = repeated.or_else(|| self.execute(at, &work));
+        let Some((opcode, outcome, fault)) = executed else {
+            return;
         };
+        let blocked = match outcome.record.status() == Status::SUCCESS {
+            true => fault,
+            false => Duration::ZERO,
+        };
+        let pending = self.keep(Ending {
+            id: work.id,
+            at,
+            member,
+            outcome,
+        });
         self.descriptors += 1;
         let services =
             |requester, transfer: &_| self.services.of(&self.platform, requester, transfer);
-        let id = costs.book(opcode, d.completion_addr, services, &mut engine.pipe);
-        let Some(cost) = engine.costs.get(id) else {
-            return;
-        };
+        let run = &mut self.devices[at.device()];
+        let engine = &mut run.engines[at.engine()];
+        let id = engine
+            .costs
+            .book(opcode, record, services, &mut engine.pipe);
+        let cost = engine.costs.get(id);
         run.inbound += cost.service.inbound;
         let mut current = Current {
-            ending: Ending {
-                id: work.id,
-                at,
-                member,
-                outcome,
-            },
+            pending,
             cost: id,
             start: self.now,
             fault,
+            blocked,
             queued: Duration::ZERO,
         };
         if self.solo {
             let moved_at = self.now + cost.alone;
-            let written = issue(engine, &current, moved_at, p);
-            self.end_at(written, current.ending);
+            self.moved(at, &current, moved_at);
         } else {
             let (service, flow) = (&cost.service, engine.flow);
             let outstanding = service.outstanding;
@@ -217,54 +213,73 @@ impl World {
         }
     }
 
+    /// What a descriptor does that starts now, and the time that its faults take. `None` if it has ended.
+    #[inline(never)]
+    fn execute(
+        &mut self,
+        at: EngineAt,
+        work: &Work,
+    ) -> Option<(Opcode, DescriptorResult, Duration)> {
+        let run = &mut self.devices[at.device()];
+        let task = run.device.start(work)?;
+        // A channel's records can always be written.
+        let task = Task {
+            record: None,
+            ..task
+        };
+        let (opcode, (outcome, fault)) = match task.action {
+            Action::Execute(opcode) => {
+                let p = &self.parameters;
+                let executed = execute_blocking(&task, &mut self.memory, self.payload, p);
+                (opcode, executed)
+            }
+            Action::End(outcome) => (Opcode::Noop, (outcome, Duration::ZERO)),
+            Action::ReadList { .. } => return None,
+        };
+        // An operation that a fault or a refusal ended has moved less than it was asked to.
+        let d = &task.descriptor;
+        let volume = Volume::of(opcode, d, &outcome.record, self.payload);
+        let success = outcome.record.status() == Status::SUCCESS;
+        let costs = &mut run.engines[at.engine()].costs;
+        costs.learn(opcode, d, volume, success, &self.memory);
+        Some((opcode, outcome, fault))
+    }
+
     /// The data of the descriptor in a flow's engine has moved.
     pub(crate) fn flow_ended(&mut self, slot: usize) {
         let at = self.flows[slot];
-        let engine = &mut self.devices[at.device()].engines[at.engine()];
-        let Some(current) = engine.current.take() else {
+        let Some(current) = self.engine_mut(at).current.take() else {
             return;
         };
-        let written = issue(engine, &current, self.now, &self.parameters);
-        self.end_at(written, current.ending);
+        self.moved(at, &current, self.now);
         self.pump(at);
+    }
+
+    /// An engine is through with the data of `current` at `moved`: when it is free, and when the record is written.
+    #[inline]
+    fn moved(&mut self, at: EngineAt, current: &Current, moved: Time) {
+        let p = &self.parameters;
+        let engine = &mut self.devices[at.device()].engines[at.engine()];
+        let service = &engine.costs.get(current.cost).service;
+        let issue = engine
+            .pipe
+            .issue(current.start, moved, current.queued, service, p);
+        engine.free_at = issue.next_start + current.blocked;
+        let written = issue.record_written + current.fault;
+        let pending = current.pending;
+        self.events
+            .schedule_in(engine.stream, written, Event::Ended { pending });
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self, at: EngineAt) -> &EngineRun {
+        &self.devices[at.device()].engines[at.engine()]
     }
 
     #[inline]
     pub(crate) fn engine_mut(&mut self, at: EngineAt) -> &mut EngineRun {
         &mut self.devices[at.device()].engines[at.engine()]
     }
-}
-
-/// The engine is through with the data of `current` at `moved`. When its record is written.
-#[inline]
-fn issue(engine: &mut EngineRun, current: &Current, moved: Time, p: &RecordedParameters) -> Time {
-    let Some(cost) = engine.costs.get(current.cost) else {
-        return moved;
-    };
-    let issue = engine
-        .pipe
-        .issue(current.start, moved, current.queued, &cost.service, p);
-    // A fault that the device resolves holds up the engine, one that it reports does not.
-    let blocked = match current.ending.outcome.record.status() == Status::SUCCESS {
-        true => current.fault,
-        false => Duration::ZERO,
-    };
-    engine.free_at = issue.next_start + blocked;
-    issue.record_written + current.fault
-}
-
-/// An operation that a fault or a refusal ended has moved less than it was asked to.
-fn learn(
-    costs: &mut Costs,
-    opcode: Opcode,
-    d: &Descriptor,
-    outcome: &DescriptorResult,
-    payload: Payload,
-    memory: &Memory,
-) {
-    let volume = Volume::of(opcode, d, &outcome.record, payload);
-    let success = outcome.record.status() == Status::SUCCESS;
-    costs.learn(opcode, d, volume, success, memory);
 }
 
 /// Executes a task; with block on fault, pages are brought in one after the other. How it ends, and

@@ -47,11 +47,14 @@ pub(crate) enum Job {
 /// The descriptor whose data moves right now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Current {
-    pub(crate) ending: Ending,
+    /// Its [`Ending`], by index.
+    pub(crate) pending: u32,
     pub(crate) cost: CostId,
     pub(crate) start: Time,
     /// Extra time of a fault before the completion.
     pub(crate) fault: Duration,
+    /// How long it holds up the engine: a fault that the device resolves does, one that it reports does not.
+    pub(crate) blocked: Duration,
     /// Wait of its lines for those of the device's other engines.
     pub(crate) queued: Duration,
 }
@@ -82,6 +85,8 @@ pub(crate) struct EngineRun {
     pub(crate) current: Option<Current>,
     /// No descriptor starts before.
     pub(crate) free_at: Time,
+    /// The next member of the first batch waits for those before it.
+    pub(crate) fenced: bool,
     /// A start event is scheduled for this time. There is at most one, and what it waits for does
     /// not change before.
     pub(crate) start_at: Option<Time>,
@@ -106,6 +111,7 @@ impl EngineRun {
             jobs: VecDeque::new(),
             current: None,
             free_at: Time::ZERO,
+            fenced: false,
             start_at: None,
         }
     }

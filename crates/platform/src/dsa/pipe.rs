@@ -1,5 +1,7 @@
 //! An engine's state in time: when it can start, when its writes are acknowledged.
 
+use std::collections::VecDeque;
+
 use dray_clock::{Duration, Time};
 
 use super::service::Service;
@@ -21,7 +23,8 @@ pub struct Issue {
 #[derive(Debug, Clone, Default)]
 pub struct EnginePipe {
     write_free: Time,
-    slots: Vec<Time>,
+    /// When each descriptor that takes a slot leaves it, in order.
+    slots: VecDeque<Time>,
     pages: [u64; 5],
 }
 
@@ -47,11 +50,27 @@ impl EnginePipe {
     /// When a slot for another descriptor is free, not before `now`.
     #[inline]
     pub fn slot_free(&mut self, now: Time, p: &RecordedParameters) -> Time {
-        self.slots.retain(|end| *end > now);
-        match (self.slots.len() as u64) < p.engine_in_flight() {
-            true => now,
-            false => self.slots.iter().copied().min().unwrap_or(now),
+        while self.slots.front().is_some_and(|end| *end <= now) {
+            self.slots.pop_front();
         }
+        match self.slots.front() {
+            Some(first) if self.slots.len() as u64 >= p.engine_in_flight() => *first,
+            _ => now,
+        }
+    }
+
+    /// A descriptor leaves its slot at `end`; most are the last to do so.
+    #[inline]
+    fn take_slot(&mut self, end: Time) {
+        let mut at = self.slots.len();
+        while at > 0 && self.slots[at - 1] > end {
+            at -= 1;
+        }
+        match at == self.slots.len() {
+            true => self.slots.push_back(end),
+            false => self.slots.insert(at, end),
+        }
+        debug_assert!(self.slots.iter().is_sorted());
     }
 
     /// The descriptor that started at `start` has had its last line's turn at `moved`; its lines were `queued` behind
@@ -85,7 +104,7 @@ impl EnginePipe {
             self.write_free = unit.max(busy) + tail;
         }
         let data_done = written + s.latency + queued;
-        self.slots.push(data_done);
+        self.take_slot(data_done);
         Issue {
             next_start: (start + p.engine_issue() + s.transform).max(moved + p.engine_gap())
                 + s.readback,
