@@ -110,7 +110,7 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// Takes the first event.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<(Time, E)> {
         let first = match self.first.pop() {
             Some(first) => first,
@@ -142,7 +142,6 @@ impl<E: Copy> EventQueue<E> {
     }
 
     /// The first event of a stream has left: the next one comes in order with the others.
-    #[inline]
     fn follow(&mut self, stream: u32) {
         let state = &mut self.streams[stream as usize];
         match state.behind.pop_front() {

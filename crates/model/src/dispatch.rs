@@ -58,7 +58,12 @@ impl World {
             let start = ready.unwrap_or(self.now).max(engine.free_at).max(self.now);
             let start = engine.pipe.slot_free(start, &self.parameters);
             if start > self.now {
-                engine.start_at = Some(start);
+                if self.is_next(start) {
+                    self.now = start;
+                    self.fetch(at);
+                    continue;
+                }
+                self.engine_mut(at).start_at = Some(start);
                 self.events.schedule(start, Event::Start { at });
                 return None;
             }
@@ -79,9 +84,24 @@ impl World {
         }
     }
 
+    /// Whether nothing happens until then. Handlers pump last: what an engine does at that time can follow at once.
+    #[inline]
+    fn is_next(&self, at: Time) -> bool {
+        let ends = self.bandwidth.next_finish().map(|end| end.0);
+        let next = self.events.next_time();
+        next.is_none_or(|next| at < next) && ends.is_none_or(|end| at < end)
+    }
+
     /// Takes descriptors from the queues while there is room in the engine.
     #[inline]
     fn fetch(&mut self, at: EngineAt) {
+        let ahead = self.parameters.engine_fetch_ahead();
+        if self.engine(at).takes_more(self.now, ahead) {
+            self.fetch_more(at);
+        }
+    }
+
+    fn fetch_more(&mut self, at: EngineAt) {
         let p = &self.parameters;
         let ahead = p.engine_fetch_ahead();
         let run = &mut self.devices[at.device()];
@@ -164,7 +184,7 @@ impl World {
         let repeated = match work.kind {
             WorkKind::Execute(opcode) if self.payload == Payload::Skipped => {
                 let repeats = engine.costs.repeats(opcode, d, &self.memory);
-                repeats.then(|| (opcode, success, Duration::ZERO))
+                repeats.then_some((opcode, success, Duration::ZERO))
             }
             _ => None,
         };
@@ -246,6 +266,7 @@ impl World {
     }
 
     /// The data of the descriptor in a flow's engine has moved.
+    #[inline(never)]
     pub(crate) fn flow_ended(&mut self, slot: usize) {
         let at = self.flows[slot];
         let Some(current) = self.engine_mut(at).current.take() else {

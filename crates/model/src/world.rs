@@ -254,18 +254,8 @@ impl World {
     }
 
     /// Moves time to the next event. Data that has moved until then ends first.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self) -> Option<Event> {
-        if self.bandwidth.next_finish().is_some() {
-            self.end_flows();
-        }
-        let (at, event) = self.events.pop()?;
-        self.now = at;
-        Some(event)
-    }
-
-    #[inline(never)]
-    fn end_flows(&mut self) {
         while let Some((at, slot)) = self.bandwidth.next_finish()
             && self.events.next_time().is_none_or(|next| at <= next)
         {
@@ -273,6 +263,9 @@ impl World {
             self.bandwidth.finish(at, slot);
             self.flow_ended(slot);
         }
+        let (at, event) = self.events.pop()?;
+        self.now = at;
+        Some(event)
     }
 
     /// One step of an application. True if it was the last one.

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use dray_clock::{Duration, Time};
 
 use super::service::Service;
-use super::transfer::Transfer;
 use crate::{PAGE_BYTES, RecordedParameters};
 
 /// The moments of one descriptor in an engine.
@@ -29,18 +28,21 @@ pub struct EnginePipe {
 }
 
 impl EnginePipe {
-    /// Whether all pages of `transfer` and the completion record's are those that the engine
+    /// Whether all pages of a descriptor's operands and the completion record's are those that the engine
     /// translated last: one live translation for each operand and one for the completion address.
-    /// The new ones take their place.
+    /// The new ones take their place. An operand is its place among two sources and two destinations, its address, and its
+    /// bytes.
     #[inline]
-    pub fn translate(&mut self, transfer: &Transfer, record: u64) -> bool {
-        let streams = transfer.reads.iter().chain(&transfer.writes);
+    pub fn translate(
+        &mut self,
+        operands: impl Iterator<Item = (usize, u64, u64)>,
+        record: u64,
+    ) -> bool {
         let mut hit = true;
-        for (cached, stream) in self.pages.iter_mut().zip(streams) {
-            if let Some(s) = stream {
-                hit &= *cached == s.address / PAGE_BYTES + 1;
-                *cached = (s.address + s.bytes.max(1) - 1) / PAGE_BYTES + 1;
-            }
+        for (place, address, bytes) in operands {
+            let cached = &mut self.pages[place];
+            hit &= *cached == address / PAGE_BYTES + 1;
+            *cached = (address + bytes.max(1) - 1) / PAGE_BYTES + 1;
         }
         hit &= self.pages[4] == record / PAGE_BYTES + 1;
         self.pages[4] = record / PAGE_BYTES + 1;
