@@ -2,7 +2,7 @@
 
 use dray_device::Effect;
 
-use crate::engine::Ending;
+use crate::engine::{Ending, EngineAt};
 use crate::memory::record_at;
 use crate::world::World;
 
@@ -36,11 +36,17 @@ impl World {
         self.free_pending.push(pending);
         self.apply_effects(at.device());
         if member {
-            let ahead = self.parameters.engine_fetch_ahead();
-            let engine = self.engine(at);
-            if engine.fenced || engine.takes_more(self.now, ahead) {
-                self.pump(at);
-            }
+            self.member_ended(at);
+        }
+    }
+
+    /// A fence may have been waiting for a member.
+    #[inline]
+    pub(crate) fn member_ended(&mut self, at: EngineAt) {
+        let ahead = self.parameters.engine_fetch_ahead();
+        let engine = self.engine(at);
+        if engine.fenced || engine.takes_more(self.now, ahead) {
+            self.pump(at);
         }
     }
 

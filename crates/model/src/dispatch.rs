@@ -26,8 +26,16 @@ impl World {
                 }
             }
         }
-        if let Some((_, engine)) = best {
-            self.pump(EngineAt::new(device, engine.into()));
+        match best {
+            Some((_, engine)) => self.pump(EngineAt::new(device, engine.into())),
+            None => {
+                // Room may come without an event where members have been started ahead.
+                if let Some(index) = run.serving[usize::from(wq)].first()
+                    && run.engines[usize::from(*index)].ahead.is_used()
+                {
+                    self.look_later(EngineAt::new(device, (*index).into()));
+                }
+            }
         }
     }
 
@@ -37,6 +45,9 @@ impl World {
         while let Some((work, member)) = self.next_to_start(at) {
             self.begin(at, work, member);
             self.fetch(at);
+        }
+        if self.engine(at).ahead.is_used() {
+            self.look_later(at);
         }
     }
 
@@ -58,7 +69,8 @@ impl World {
             let start = ready.unwrap_or(self.now).max(engine.free_at).max(self.now);
             let start = engine.pipe.slot_free(start, &self.parameters);
             if start > self.now {
-                if self.is_next(start) {
+                let look = engine.ahead.idle_end(self.now, engine.free_at, start);
+                if look.is_none() && self.is_next(start) {
                     self.now = start;
                     self.fetch(at);
                     continue;
@@ -71,6 +83,11 @@ impl World {
                 engine.jobs.pop_front();
                 return Some((work, false));
             }
+            if self.runs_ahead() && self.run_members(at, work.id) {
+                continue;
+            }
+            let run = &mut self.devices[at.device()];
+            let engine = &mut run.engines[at.engine()];
             let member = run.device.next_member(work.id);
             engine.fenced = member == Member::Fenced;
             match member {
@@ -97,16 +114,17 @@ impl World {
     fn fetch(&mut self, at: EngineAt) {
         let ahead = self.parameters.engine_fetch_ahead();
         if self.engine(at).takes_more(self.now, ahead) {
-            self.fetch_more(at);
+            self.fetch_more(at, false);
         }
     }
 
-    fn fetch_more(&mut self, at: EngineAt) {
+    /// The same; `idle`: the engine has not begun what it starts at this moment.
+    pub(crate) fn fetch_more(&mut self, at: EngineAt, idle: bool) {
         let p = &self.parameters;
         let ahead = p.engine_fetch_ahead();
         let run = &mut self.devices[at.device()];
         let engine = &mut run.engines[at.engine()];
-        while engine.takes_more(self.now, ahead) {
+        while engine.has_room(!idle && engine.is_working(self.now), ahead) {
             let Some(work) = run.device.take(engine.id) else {
                 return;
             };
@@ -286,6 +304,7 @@ impl World {
             .pipe
             .issue(current.start, moved, current.queued, service, p);
         engine.free_at = issue.next_start + current.blocked;
+        engine.ahead.catch_up();
         let written = issue.record_written + current.fault;
         let pending = current.pending;
         self.events

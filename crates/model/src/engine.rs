@@ -6,6 +6,7 @@ use dray_clock::{Duration, EventStream, Time};
 use dray_device::{DescriptorResult, Work, WorkId};
 use dray_platform::EnginePipe;
 
+use crate::batch_run::Ahead;
 use crate::cost::{CostId, Costs};
 
 /// Where an engine is.
@@ -85,6 +86,8 @@ pub(crate) struct EngineRun {
     pub(crate) current: Option<Current>,
     /// No descriptor starts before.
     pub(crate) free_at: Time,
+    /// Of members that have been started ahead of time.
+    pub(crate) ahead: Ahead,
     /// The next member of the first batch waits for those before it.
     pub(crate) fenced: bool,
     /// A start event is scheduled for this time. There is at most one, and what it waits for does
@@ -111,6 +114,7 @@ impl EngineRun {
             jobs: VecDeque::new(),
             current: None,
             free_at: Time::ZERO,
+            ahead: Ahead::default(),
             fenced: false,
             start_at: None,
         }
@@ -120,7 +124,16 @@ impl EngineRun {
     /// on and a few that it has fetched ahead.
     #[inline]
     pub(crate) fn takes_more(&self, now: Time, fetch_ahead: u64) -> bool {
-        let working = self.current.is_some() || self.free_at > now;
+        self.has_room(self.is_working(now), fetch_ahead)
+    }
+
+    #[inline]
+    pub(crate) fn is_working(&self, now: Time) -> bool {
+        self.current.is_some() || self.ahead.works(now, self.free_at)
+    }
+
+    #[inline]
+    pub(crate) fn has_room(&self, working: bool, fetch_ahead: u64) -> bool {
         let room = match working {
             true => fetch_ahead,
             false => fetch_ahead + 1,
