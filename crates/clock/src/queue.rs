@@ -7,14 +7,17 @@ use crate::Time;
 /// A priority queue of events whose order is a function of the calls alone.
 ///
 /// Two events at the same time leave in the order in which they were scheduled, so a run is the
-/// same on every machine. A binary heap over packed keys: time in the upper half, a sequence
-/// number in the lower one, so that one comparison decides.
+/// same on every machine. Keys are packed: time in the upper half, a sequence number in the lower one, so that one
+/// comparison decides. The first few events are a sorted list, which serves a few lanes and cores without more; those behind
+/// are a binary heap.
 ///
 /// Events of one kind often come in order anyway: a link delivers in the order in which it was
-/// fed. They can go through an [`EventStream`], of which only the first event is in the heap. The order in
-/// which events leave is the same, with or without streams; the heap is smaller.
+/// fed. They can go through an [`EventStream`], of which only the first event is in order with the others. The order in
+/// which events leave is the same, with or without streams; there are fewer to order.
 #[derive(Debug, Clone)]
 pub struct EventQueue<E> {
+    /// The first events, the last of them first; none is after one of the heap.
+    first: Vec<Entry<E>>,
     heap: Vec<Entry<E>>,
     streams: Vec<StreamState<E>>,
     scheduled: u64,
@@ -24,6 +27,9 @@ pub struct EventQueue<E> {
 /// A stream of an [`EventQueue`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventStream(u32);
+
+/// Events that are kept sorted; with one more, half of them go to the heap.
+const SORTED: usize = 16;
 
 /// No stream.
 const NONE: u32 = u32::MAX;
@@ -37,9 +43,9 @@ struct Entry<E> {
 
 #[derive(Debug, Clone)]
 struct StreamState<E> {
-    /// Behind the one in the heap.
+    /// Behind the one that is.
     behind: VecDeque<(u128, E)>,
-    /// Key of the last event of the stream, while one is in the heap.
+    /// Key of the last event of the stream, while one is in order with the others.
     last: Option<u128>,
 }
 
@@ -53,6 +59,7 @@ impl<E: Copy> EventQueue<E> {
     /// An empty queue.
     pub fn new() -> Self {
         EventQueue {
+            first: Vec::with_capacity(SORTED + 1),
             heap: Vec::new(),
             streams: Vec::new(),
             scheduled: 0,
@@ -98,25 +105,20 @@ impl<E: Copy> EventQueue<E> {
     /// Time of the first event.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
-        self.heap
-            .first()
-            .map(|entry| Time((entry.key >> 64) as u64))
+        let first = self.first.last().or_else(|| self.heap.first());
+        first.map(|entry| Time((entry.key >> 64) as u64))
     }
 
     /// Takes the first event.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        let first = *self.heap.first()?;
+        let first = match self.first.pop() {
+            Some(first) => first,
+            None => self.pop_from_heap()?,
+        };
         self.waiting -= 1;
-        match self.behind(first.stream) {
-            Some(next) => self.sink(next),
-            None => {
-                if let Some(last) = self.heap.pop()
-                    && !self.heap.is_empty()
-                {
-                    self.sink(last);
-                }
-            }
+        if first.stream != NONE {
+            self.follow(first.stream);
         }
         Some((Time((first.key >> 64) as u64), first.event))
     }
@@ -139,38 +141,78 @@ impl<E: Copy> EventQueue<E> {
         key
     }
 
-    /// Next entry of the stream whose first one leaves.
-    #[inline]
-    fn behind(&mut self, stream: u32) -> Option<Entry<E>> {
-        if stream == NONE {
-            return None;
-        }
+    /// The first event of a stream has left: the next one comes in order with the others.
+    fn follow(&mut self, stream: u32) {
         let state = &mut self.streams[stream as usize];
         match state.behind.pop_front() {
-            Some((key, event)) => Some(Entry { key, event, stream }),
-            None => {
-                state.last = None;
-                None
-            }
+            Some((key, event)) => self.push(key, event, stream),
+            None => state.last = None,
         }
     }
 
-    /// Adds an entry from the end of the heap upwards.
+    /// Adds an entry where it belongs.
     #[inline]
     fn push(&mut self, key: u128, event: E, stream: u32) {
         let entry = Entry { key, event, stream };
+        if self.heap.first().is_some_and(|behind| behind.key < key) {
+            return self.push_to_heap(entry);
+        }
+        let mut place = self.first.len();
+        self.first.push(entry);
+        let first = &mut self.first[..];
+        while place > 0 && first[place - 1].key < key {
+            first[place] = first[place - 1];
+            place -= 1;
+        }
+        first[place] = entry;
+        if self.first.len() > SORTED {
+            self.spill();
+        }
+        debug_assert!(self.invariant());
+    }
+
+    /// The later half of the sorted events goes to the heap.
+    #[cold]
+    fn spill(&mut self) {
+        for place in 0..SORTED / 2 {
+            self.push_to_heap(self.first[place]);
+        }
+        self.first.drain(..SORTED / 2);
+    }
+
+    /// Adds an entry from the end of the heap upwards.
+    fn push_to_heap(&mut self, entry: Entry<E>) {
         let mut child = self.heap.len();
         self.heap.push(entry);
         let heap = &mut self.heap[..];
         while child > 0 {
             let parent = (child - 1) / 2;
-            if heap[parent].key <= key {
+            if heap[parent].key <= entry.key {
                 break;
             }
             heap[child] = heap[parent];
             child = parent;
         }
         heap[child] = entry;
+    }
+
+    /// Takes the first entry of the heap.
+    fn pop_from_heap(&mut self) -> Option<Entry<E>> {
+        let first = *self.heap.first()?;
+        if let Some(last) = self.heap.pop()
+            && !self.heap.is_empty()
+        {
+            self.sink(last);
+        }
+        Some(first)
+    }
+
+    /// The sorted events are in order, and none is after the first of the heap.
+    fn invariant(&self) -> bool {
+        let last = self.first.first().map(|entry| entry.key);
+        let behind = self.heap.first().map(|entry| entry.key);
+        self.first.is_sorted_by(|late, early| late.key > early.key)
+            && (last.is_none() || behind.is_none() || last < behind)
     }
 
     /// Puts an entry in the place of the first one, and down to where it belongs.

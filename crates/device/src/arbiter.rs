@@ -28,6 +28,11 @@ impl Arbiter {
         }
     }
 
+    /// Whether a queue has something pending.
+    pub(crate) fn any(&self, pending: impl Fn(usize) -> bool) -> bool {
+        self.queues.iter().any(|queue| pending(queue.0))
+    }
+
     /// The queue to serve, of those that have something pending; its credit is charged.
     #[inline]
     pub(crate) fn pick(&mut self, mut pending: impl FnMut(usize) -> bool) -> Option<usize> {

@@ -59,6 +59,25 @@ impl Batch {
         NextMember::Start(member, number)
     }
 
+    /// Members that have started.
+    pub(crate) fn started(&self) -> u32 {
+        self.next as u32
+    }
+
+    /// The next member, whether it may start or not.
+    #[inline]
+    pub(crate) fn peek(&self) -> Option<&Descriptor> {
+        self.members.get(self.next)
+    }
+
+    /// The next member starts, which has no fence.
+    #[inline]
+    pub(crate) fn start_next(&mut self) {
+        debug_assert!(self.next < self.members.len());
+        self.next += 1;
+        self.outstanding += 1;
+    }
+
     /// A member ended. True if the batch has ended with it.
     #[inline]
     pub(crate) fn member_done(&mut self, status: Status) -> bool {

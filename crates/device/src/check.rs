@@ -4,17 +4,19 @@
 //! context, flags, reserved fields, privilege, size, alignment, overlap, inter-domain, traffic class.
 
 mod operands;
+mod passed;
 mod software;
 mod traffic;
 
 use dray_spec::{Descriptor, Flags, Opcode, Status};
 
 use crate::job::Submitter;
-use crate::rule::Rules;
+use crate::rule::{Rule, Rules};
 use crate::{DescriptorResult, DeviceConfig, WorkQueueConfig, WorkQueueMode};
 use operands::Limits;
 pub use operands::check_operands;
 pub(crate) use operands::fits;
+use passed::Passed;
 pub use software::{PLAIN_FLAGS, SOFTWARE_OPERATIONS, check_software};
 use traffic::TrafficClasses;
 
@@ -57,6 +59,8 @@ pub(crate) struct Checker {
     has_pasid: bool,
     traffic_classes: TrafficClasses,
     operands: Limits,
+    /// Forgotten where anything of the above changes.
+    passed: Option<Passed>,
 }
 
 impl Checker {
@@ -68,17 +72,38 @@ impl Checker {
             has_pasid: queue.pasid.is_some(),
             traffic_classes: TrafficClasses::new(device, queue),
             operands: Limits::new(device, queue),
+            passed: None,
         }
     }
 
     /// The operation of a descriptor that may run, or why it may not.
     #[inline]
     pub(crate) fn check(
-        &self,
+        &mut self,
         d: &Descriptor,
         submitter: Submitter,
         member: bool,
     ) -> Result<Opcode, Rejection> {
+        if let Some(passed) = &self.passed
+            && passed.has(d, submitter.privileged, member)
+        {
+            return Ok(passed.opcode);
+        }
+        let rule = self.check_in_full(d, submitter, member)?;
+        let opcode = rule.opcode;
+        if !self.operands.counts_addresses(opcode) {
+            self.passed = Some(Passed::like(d, rule, submitter.privileged, member));
+        }
+        Ok(opcode)
+    }
+
+    /// The rule of a descriptor that may run.
+    fn check_in_full(
+        &self,
+        d: &Descriptor,
+        submitter: Submitter,
+        member: bool,
+    ) -> Result<&Rule, Rejection> {
         let flags = d.flags();
         let addressed = flags.contains(Flags::COMPLETION_ADDRESS_VALID);
         refuse_if(
@@ -104,12 +129,13 @@ impl Checker {
             self.traffic_classes.refuse(rule.opcode, flags),
             Status::TRAFFIC_CLASS,
         )?;
-        Ok(rule.opcode)
+        Ok(rule)
     }
 
     /// PCI's TC/VC map has changed.
     pub(crate) fn set_traffic_classes(&mut self, device: &DeviceConfig, queue: &WorkQueueConfig) {
         self.traffic_classes = TrafficClasses::new(device, queue);
+        self.passed = None;
     }
 
     /// Whether a record can be written with the traffic class that the flags select for it.
@@ -126,7 +152,7 @@ pub(crate) fn goes_between(opcode: Opcode) -> bool {
 
 /// Whether the operation goes through the inter-domain permissions table.
 #[inline]
-pub(crate) fn is_inter_domain(opcode: Opcode) -> bool {
+pub fn is_inter_domain(opcode: Opcode) -> bool {
     matches!(
         opcode,
         Opcode::UpdateWindow

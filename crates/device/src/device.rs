@@ -231,6 +231,16 @@ impl Device {
         }
     }
 
+    /// Whether something waits for `engine` in the queues of its group.
+    pub fn has_work(&self, engine: u16) -> bool {
+        let group = self.group_of_engine.get(usize::from(engine));
+        let Some(group) = group.copied().flatten() else {
+            return false;
+        };
+        self.read_back.iter().any(|drain| drain.0 == group)
+            || self.arbiters[group].any(|queue| self.queues[queue].front().is_some())
+    }
+
     /// The descriptor of work that has not ended.
     #[inline]
     pub fn descriptor(&self, id: WorkId) -> Option<&Descriptor> {

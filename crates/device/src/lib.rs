@@ -29,7 +29,9 @@ mod task;
 mod work;
 
 pub use capabilities::Capabilities;
-pub use check::{PLAIN_FLAGS, Rejection, SOFTWARE_OPERATIONS, check_operands, check_software};
+pub use check::{
+    PLAIN_FLAGS, Rejection, SOFTWARE_OPERATIONS, check_operands, check_software, is_inter_domain,
+};
 pub use config::{ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueConfig};
 pub use device::Device;
 pub use dray_spec::{Portal, Submission, WorkQueueMode};

@@ -37,6 +37,11 @@ impl Lifecycle {
     }
 
     #[inline]
+    pub(crate) fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    #[inline]
     pub(crate) fn push(&mut self, event: impl FnOnce() -> LifecycleEvent) {
         if let Some(events) = &mut self.0 {
             events.push(event());

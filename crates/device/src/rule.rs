@@ -131,6 +131,11 @@ impl Rule {
         invalid
     }
 
+    /// Bits that are 0 beside these flags.
+    pub(crate) fn reserved_bits(&self, flags: Flags) -> [u64; 8] {
+        words(reserved_bytes(self.opcode, flags))
+    }
+
     /// Whether a reserved byte is not 0.
     #[inline]
     pub(crate) fn has_reserved_bytes(&self, d: &Descriptor, flags: Flags) -> bool {

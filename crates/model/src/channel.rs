@@ -308,6 +308,11 @@ impl Channel {
         self.core.clock
     }
 
+    /// Time of looks that found nothing, and of sleep.
+    pub fn waited(&self) -> Duration {
+        self.core.waited
+    }
+
     /// Time that the core was not asleep.
     pub fn busy(&self) -> Duration {
         self.core.busy

@@ -1,18 +1,16 @@
 //! From an engine back to the core: records are written and seen.
 
-use dray_clock::Time;
 use dray_device::Effect;
 
-use crate::engine::Ending;
+use crate::engine::{Ending, EngineAt};
 use crate::memory::record_at;
-use crate::world::{Event, World};
+use crate::world::World;
 
 impl World {
-    /// The record of `ending` will be written at `at`.
+    /// Keeps how a descriptor will end; the index of that.
     #[inline]
-    pub(crate) fn end_at(&mut self, at: Time, ending: Ending) {
-        let stream = self.engine_mut(ending.at).stream;
-        let pending = match self.free_pending.pop() {
+    pub(crate) fn keep(&mut self, ending: Ending) -> u32 {
+        match self.free_pending.pop() {
             Some(index) => {
                 self.pending[index as usize] = ending;
                 index
@@ -21,9 +19,7 @@ impl World {
                 self.pending.push(ending);
                 self.pending.len() as u32 - 1
             }
-        };
-        self.events
-            .schedule_in(stream, at, Event::Ended { pending });
+        }
     }
 
     /// A descriptor has ended.
@@ -40,7 +36,16 @@ impl World {
         self.free_pending.push(pending);
         self.apply_effects(at.device());
         if member {
-            // A fence may have been waiting for it.
+            self.member_ended(at);
+        }
+    }
+
+    /// A fence may have been waiting for a member.
+    #[inline]
+    pub(crate) fn member_ended(&mut self, at: EngineAt) {
+        let ahead = self.parameters.engine_fetch_ahead();
+        let engine = self.engine(at);
+        if engine.fenced || engine.takes_more(self.now, ahead) {
             self.pump(at);
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use dray_clock::Duration;
-use dray_device::Payload;
+use dray_device::{Payload, is_inter_domain};
 use dray_ops::{BlockSize, DELTA_ENTRY_BYTES, DIF_BYTES};
 use dray_platform::{
     Cache, EnginePipe, LINE_BYTES, MemoryLocation, MemoryMap, NodeId, Requester, Service, Stream,
@@ -17,13 +17,14 @@ use crate::memory::Memory;
 /// whatever the operation has of its own.
 const RESULT_DEPENDS: Flags = Flags::CHECK_RESULT.union(Flags::from_bits(0x00ff_0000));
 
-/// Operations whose record says more than that they ended.
+/// Operations whose record says more than that they ended, or whose address spaces are looked up each time.
 fn opcode_depends(opcode: Opcode) -> bool {
     let code = opcode as u8;
     matches!(
         opcode,
         Opcode::CreateDelta | Opcode::ApplyDelta | Opcode::TranslationFetch
     ) || (Opcode::DifCheck as u8..=Opcode::DixGenerate as u8).contains(&code)
+        || is_inter_domain(opcode)
 }
 
 /// Operations that are remembered at once; opcodes that are alike in their lower bits displace
@@ -116,15 +117,62 @@ pub(crate) struct Cost {
 struct Entry {
     opcode: Option<Opcode>,
     volume: Volume,
-    /// The last descriptor's. Of addresses, only where they lie within a line counts.
+    /// That of a descriptor like the last one: of addresses, only where they lie within a line counts.
     transfer: Transfer,
     /// With a translation that misses, and with one that hits.
     costs: [Option<Cost>; 2],
     /// Flags and size of the last descriptor, if every one like it ends as well as it did.
     safe: Option<(u32, u32)>,
-    /// Where descriptors like it may have their operands, until the next eviction.
-    spans: [Range<u64>; 4],
+    /// The operands of the last descriptor, and how many there are.
+    operands: [Operand; 4],
+    count: usize,
     evictions: u64,
+}
+
+/// An operand of the last descriptor.
+#[derive(Debug, Clone, Default)]
+struct Operand {
+    field: Field,
+    /// Its place among those of a [`Transfer`].
+    place: usize,
+    address: u64,
+    bytes: u64,
+    /// Where descriptors like it may have it, until the next eviction.
+    span: Range<u64>,
+}
+
+impl Operand {
+    /// Whether `bytes` at `address` are as good as its own: in the same span, and at the same place in their line.
+    #[inline]
+    fn has(&self, address: u64, bytes: u64) -> bool {
+        let Range { start, end } = self.span;
+        (self.address ^ address).is_multiple_of(LINE_BYTES)
+            && (start..end).contains(&address)
+            && bytes <= end - address
+    }
+}
+
+/// Where a descriptor has an address.
+#[derive(Debug, Clone, Copy, Default)]
+enum Field {
+    /// Bytes 16 to 23.
+    #[default]
+    First,
+    /// Bytes 24 to 31.
+    Second,
+    /// Bytes 40 to 47.
+    Third,
+}
+
+impl Field {
+    #[inline]
+    fn of(self, d: &Descriptor) -> u64 {
+        match self {
+            Field::First => d.address1,
+            Field::Second => d.address2,
+            Field::Third => d.destination2(),
+        }
+    }
 }
 
 impl Costs {
@@ -149,17 +197,14 @@ impl Costs {
             return false;
         }
         let size = u64::from(d.size);
-        let volume = Volume {
-            read: size,
-            written: size,
-        };
-        let operands = operands(opcode, d, volume);
-        let spans = &entry.spans;
-        let within = |n: usize, _: &Stream, address: u64| {
-            let span = &spans[n];
-            address >= span.start && address < span.end && size <= span.end - address
-        };
-        follow(&mut entry.transfer, &operands, within)
+        let operands = &mut entry.operands[..entry.count];
+        if !operands.iter().all(|o| o.has(o.field.of(d), size)) {
+            return false;
+        }
+        for operand in operands {
+            operand.address = operand.field.of(d);
+        }
+        true
     }
 
     /// Records how many bytes a descriptor moves. `success`: it moves all of them, and only absent memory could
@@ -180,9 +225,7 @@ impl Costs {
             && entry.volume == volume
             && entry.transfer.cache_control == cache_control
             && entry.transfer.readback == readback
-            && follow(&mut entry.transfer, &operands, |_, stream, address| {
-                stream.place == place(map, address)
-            });
+            && alike(&entry.transfer, &operands, map);
         if !alike {
             *entry = Entry {
                 opcode: Some(opcode),
@@ -198,8 +241,24 @@ impl Costs {
         let plain = !d.flags().intersects(RESULT_DEPENDS) && !opcode_depends(opcode);
         entry.safe = (success && plain).then_some((d.flags_opcode, d.size));
         entry.evictions = map.evictions();
-        for (span, address) in entry.spans.iter_mut().zip(operands) {
-            *span = address.map_or(0..0, |address| map.around(address));
+        entry.count = 0;
+        let fields = fields(opcode).into_iter().zip(operands).enumerate();
+        for (place, field) in fields {
+            let (Some(field), Some(address)) = field else {
+                continue;
+            };
+            entry.operands[entry.count] = Operand {
+                field,
+                place,
+                address,
+                bytes: if place < 2 {
+                    volume.read
+                } else {
+                    volume.written
+                },
+                span: map.around(address),
+            };
+            entry.count += 1;
         }
     }
 
@@ -215,7 +274,9 @@ impl Costs {
     ) -> CostId {
         let index = opcode as usize % ENTRIES;
         let entry = &mut self.entries[index];
-        let translated = pipe.translate(&entry.transfer, completion_addr);
+        let operands = entry.operands[..entry.count].iter();
+        let pages = operands.map(|operand| (operand.place, operand.address, operand.bytes));
+        let translated = pipe.translate(pages, completion_addr);
         let cost = &mut entry.costs[usize::from(translated)];
         if cost.is_none() {
             let requester = Requester {
@@ -232,9 +293,13 @@ impl Costs {
         }
     }
 
+    /// # Panics
+    /// If the engine has worked out another one in its place.
     #[inline]
-    pub(crate) fn get(&self, id: CostId) -> Option<&Cost> {
-        self.entries[usize::from(id.entry)].costs[usize::from(id.translated)].as_ref()
+    pub(crate) fn get(&self, id: CostId) -> &Cost {
+        let costs = &self.entries[usize::from(id.entry)].costs;
+        let cost = costs[usize::from(id.translated)].as_ref();
+        cost.expect("costs stay until the engine books another descriptor")
     }
 }
 
@@ -258,10 +323,10 @@ fn transforms(opcode: Opcode) -> bool {
 /// Addresses of two sources, then of two destinations.
 type Operands = [Option<u64>; 4];
 
-#[inline]
-fn operands(opcode: Opcode, d: &Descriptor, volume: Volume) -> Operands {
-    let (a, b) = (Some(d.address1), Some(d.address2));
-    let operands = match opcode {
+/// Where a descriptor has them.
+fn fields(opcode: Opcode) -> [Option<Field>; 4] {
+    let (a, b, c) = (Some(Field::First), Some(Field::Second), Some(Field::Third));
+    match opcode {
         Opcode::Memmove
         | Opcode::CopyCrc
         | Opcode::ApplyDelta
@@ -271,11 +336,15 @@ fn operands(opcode: Opcode, d: &Descriptor, volume: Volume) -> Operands {
         | Opcode::DixGenerate => [a, None, b, None],
         Opcode::Fill | Opcode::CacheFlush => [None, None, b, None],
         Opcode::Compare => [a, b, None, None],
-        Opcode::CreateDelta => [a, b, Some(d.delta_record()), None],
+        Opcode::CreateDelta => [a, b, c, None],
         Opcode::ComparePattern | Opcode::CrcGenerate | Opcode::DifCheck => [a, None, None, None],
-        Opcode::Dualcast => [a, None, b, Some(d.destination2())],
+        Opcode::Dualcast => [a, None, b, c],
         _ => [None; 4],
-    };
+    }
+}
+
+fn operands(opcode: Opcode, d: &Descriptor, volume: Volume) -> Operands {
+    let operands = fields(opcode).map(|field| Some(field?.of(d)));
     let [a, b, c, d] = operands;
     match volume {
         Volume { read: 0, .. } => [None; 4],
@@ -308,27 +377,18 @@ fn transfer(operands: &Operands, volume: Volume, cache_control: bool, map: &Memo
     }
 }
 
-/// Moves a transfer of the same operation to other addresses. False if these lie otherwise in
-/// their lines, or are not `alike`, and the transfer is then worth nothing.
-#[inline]
-fn follow(
-    transfer: &mut Transfer,
-    operands: &Operands,
-    alike: impl Fn(usize, &Stream, u64) -> bool,
-) -> bool {
-    let streams = transfer.reads.iter_mut().chain(&mut transfer.writes);
-    for (n, (stream, address)) in streams.zip(operands).enumerate() {
-        match (stream, *address) {
-            (None, None) => {}
-            (Some(stream), Some(address))
-                if (stream.address ^ address) % LINE_BYTES == 0 && alike(n, stream, address) =>
-            {
-                stream.address = address;
-            }
-            _ => return false,
+/// Whether a transfer at these addresses costs the same: each lies in the same kind of memory, at the same place in its
+/// line.
+fn alike(transfer: &Transfer, operands: &Operands, map: &MemoryMap) -> bool {
+    let mut streams = transfer.reads.iter().chain(&transfer.writes).zip(operands);
+    streams.all(|pair| match pair {
+        (None, None) => true,
+        (Some(stream), Some(address)) => {
+            (stream.address ^ address).is_multiple_of(LINE_BYTES)
+                && stream.place == place(map, *address)
         }
-    }
-    true
+        _ => false,
+    })
 }
 
 /// Location of an address. Unmapped addresses cost as local memory: they fault anyway.

@@ -81,7 +81,7 @@ impl DeviceRun {
     #[inline]
     pub(crate) fn wait_at_port(&self, outstanding: &Outstanding) -> Duration {
         let others = self.engines.iter().filter_map(|engine| {
-            let cost = engine.costs.get(engine.current?.cost)?;
+            let cost = engine.costs.get(engine.current?.cost);
             Some((engine.group, cost.service.outstanding))
         });
         outstanding.wait(others)

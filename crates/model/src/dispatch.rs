@@ -3,10 +3,10 @@
 use dray_clock::{Duration, Time};
 use dray_device::{Action, DescriptorResult, ListRead, Member, Payload, Task, Work, WorkKind};
 use dray_platform::{PAGE_BYTES, RecordedParameters};
-use dray_spec::{Descriptor, Flags, Opcode, Status};
+use dray_spec::{Flags, Opcode, Status};
 
 use crate::channel::Channel;
-use crate::cost::{Costs, Volume};
+use crate::cost::Volume;
 use crate::engine::{Current, Ending, EngineAt, EngineRun, Job};
 use crate::memory::{DeviceView, Memory, list_at};
 use crate::world::{Event, World};
@@ -27,62 +27,105 @@ impl World {
                 }
             }
         }
-        if let Some((_, engine)) = best {
-            self.pump(EngineAt::new(device, engine.into()));
+        match best {
+            Some((_, engine)) => self.pump(EngineAt::new(device, engine.into())),
+            None => {
+                // Room may come without an event where members have been started ahead.
+                if let Some(index) = run.serving[usize::from(wq)].first()
+                    && run.engines[usize::from(*index)].ahead.is_used()
+                {
+                    self.look_later(EngineAt::new(device, (*index).into()));
+                }
+            }
         }
     }
 
     /// An engine takes what it can hold and starts what it can start.
     pub(crate) fn pump(&mut self, at: EngineAt) {
         self.fetch(at);
+        while let Some((work, member)) = self.next_to_start(at) {
+            self.begin(at, work, member);
+            self.fetch(at);
+        }
+        if self.engine(at).ahead.is_used() {
+            self.look_later(at);
+        }
+    }
+
+    /// The descriptor that an engine starts now, and whether it is a member of a batch. Where one starts later, there is
+    /// an event for that.
+    #[inline]
+    fn next_to_start(&mut self, at: EngineAt) -> Option<(Work, bool)> {
         loop {
             let run = &mut self.devices[at.device()];
             let engine = &mut run.engines[at.engine()];
             if engine.current.is_some() || engine.start_at.is_some() {
-                return;
+                return None;
             }
-            let ready = match engine.jobs.front() {
-                None => return,
-                Some(Job::Single(_, ready)) => *ready,
-                Some(Job::Batch { list_read, .. }) if !list_read => return,
-                Some(Job::Batch { .. }) => self.now,
+            let (work, ready) = match engine.jobs.front()? {
+                Job::Single(work, ready) => (*work, Some(*ready)),
+                Job::Batch { list_read, .. } if !list_read => return None,
+                Job::Batch { work, .. } => (*work, None),
             };
-            let start = ready.max(engine.free_at).max(self.now);
+            let start = ready.unwrap_or(self.now).max(engine.free_at).max(self.now);
             let start = engine.pipe.slot_free(start, &self.parameters);
             if start > self.now {
-                engine.start_at = Some(start);
-                self.events.schedule(start, Event::Start { at });
-                return;
-            }
-            let (work, member) = match engine.jobs.front() {
-                None => return,
-                Some(Job::Single(work, _)) => {
-                    let work = *work;
-                    engine.jobs.pop_front();
-                    (work, false)
+                let look = engine.ahead.idle_end(self.now, engine.free_at, start);
+                if look.is_none() && self.is_next(start) {
+                    self.now = start;
+                    self.fetch(at);
+                    continue;
                 }
-                Some(Job::Batch { work, .. }) => match run.device.next_member(work.id) {
-                    Member::Work(work) => (work, true),
-                    Member::Fenced => return,
-                    Member::None => {
-                        engine.jobs.pop_front();
-                        self.fetch(at);
-                        continue;
-                    }
-                },
-            };
-            self.begin(at, work, member);
-            self.fetch(at);
+                self.engine_mut(at).start_at = Some(start);
+                self.events.schedule(start, Event::Start { at });
+                return None;
+            }
+            if ready.is_some() {
+                engine.jobs.pop_front();
+                return Some((work, false));
+            }
+            if self.runs_ahead() && self.run_members(at, work.id) {
+                continue;
+            }
+            let run = &mut self.devices[at.device()];
+            let engine = &mut run.engines[at.engine()];
+            let member = run.device.next_member(work.id);
+            engine.fenced = member == Member::Fenced;
+            match member {
+                Member::Work(work) => return Some((work, true)),
+                Member::Fenced => return None,
+                Member::None => {
+                    engine.jobs.pop_front();
+                    self.fetch(at);
+                }
+            }
         }
+    }
+
+    /// Whether nothing happens until then. Handlers pump last: what an engine does at that time can follow at once.
+    #[inline]
+    fn is_next(&self, at: Time) -> bool {
+        let ends = self.bandwidth.next_finish().map(|end| end.0);
+        let next = self.events.next_time();
+        next.is_none_or(|next| at < next) && ends.is_none_or(|end| at < end)
     }
 
     /// Takes descriptors from the queues while there is room in the engine.
     #[inline]
     fn fetch(&mut self, at: EngineAt) {
+        let ahead = self.parameters.engine_fetch_ahead();
+        if self.engine(at).takes_more(self.now, ahead) {
+            self.fetch_more(at, false);
+        }
+    }
+
+    /// The same; `idle`: the engine has not begun what it starts at this moment.
+    pub(crate) fn fetch_more(&mut self, at: EngineAt, idle: bool) {
         let p = &self.parameters;
+        let ahead = p.engine_fetch_ahead();
         let run = &mut self.devices[at.device()];
         let engine = &mut run.engines[at.engine()];
-        while engine.takes_more(self.now, p.engine_fetch_ahead()) {
+        while engine.has_room(!idle && engine.is_working(self.now), ahead) {
             let Some(work) = run.device.take(engine.id) else {
                 return;
             };
@@ -148,84 +191,128 @@ impl World {
     /// An engine starts a descriptor: from here on all its times follow.
     #[inline]
     fn begin(&mut self, at: EngineAt, work: Work, member: bool) {
-        let p = &self.parameters;
         let run = &mut self.devices[at.device()];
-        let Some(task) = run.device.start(&work) else {
+        let engine = &mut run.engines[at.engine()];
+        let Some(d) = run.device.descriptor(work.id) else {
             return;
         };
+        let record = d.completion_addr;
+        let success = DescriptorResult::status(Status::SUCCESS);
+        let repeated = match work.kind {
+            WorkKind::Execute(opcode) if self.payload == Payload::Skipped => {
+                let repeats = engine.costs.repeats(opcode, d, &self.memory);
+                repeats.then_some((opcode, success, Duration::ZERO))
+            }
+            _ => None,
+        };
+        let executed = repeated.or_else(|| self.execute(at, &work));
+        let Some((opcode, outcome, fault)) = executed else {
+            return;
+        };
+        let blocked = match outcome.record.status() == Status::SUCCESS {
+            true => fault,
+            false => Duration::ZERO,
+        };
+        let pending = self.keep(Ending {
+            id: work.id,
+            at,
+            member,
+            outcome,
+        });
+        self.descriptors += 1;
+        let services =
+            |requester, transfer: &_| self.services.of(&self.platform, requester, transfer);
+        let run = &mut self.devices[at.device()];
+        let engine = &mut run.engines[at.engine()];
+        let id = engine
+            .costs
+            .book(opcode, record, services, &mut engine.pipe);
+        let cost = engine.costs.get(id);
+        run.inbound += cost.service.inbound;
+        let mut current = Current {
+            pending,
+            cost: id,
+            start: self.now,
+            fault,
+            blocked,
+            queued: Duration::ZERO,
+        };
+        if self.solo {
+            let moved_at = self.now + cost.alone;
+            self.moved(at, &current, moved_at);
+        } else {
+            let (service, flow) = (&cost.service, engine.flow);
+            let outstanding = service.outstanding;
+            self.bandwidth
+                .start(self.now, flow, service.lines, &service.demand);
+            current.queued = run.wait_at_port(&outstanding);
+            run.engines[at.engine()].current = Some(current);
+        }
+    }
+
+    /// What a descriptor does that starts now, and the time that its faults take. `None` if it has ended.
+    #[inline(never)]
+    fn execute(
+        &mut self,
+        at: EngineAt,
+        work: &Work,
+    ) -> Option<(Opcode, DescriptorResult, Duration)> {
+        let run = &mut self.devices[at.device()];
+        let task = run.device.start(work)?;
         // A channel's records can always be written.
         let task = Task {
             record: None,
             ..task
         };
-        let d = &task.descriptor;
-        let engine = &mut run.engines[at.engine()];
-        let (costs, memory) = (&mut engine.costs, &mut self.memory);
-        let (opcode, outcome, fault) = match task.action {
-            Action::Execute(opcode)
-                if self.payload == Payload::Skipped && costs.repeats(opcode, d, memory) =>
-            {
-                (
-                    opcode,
-                    DescriptorResult::status(Status::SUCCESS),
-                    Duration::ZERO,
-                )
-            }
+        let (opcode, (outcome, fault)) = match task.action {
             Action::Execute(opcode) => {
-                let (outcome, fault) = execute_blocking(&task, memory, self.payload, p);
-                learn(costs, opcode, d, &outcome, self.payload, memory);
-                (opcode, outcome, fault)
+                let p = &self.parameters;
+                let executed = execute_blocking(&task, &mut self.memory, self.payload, p);
+                (opcode, executed)
             }
-            Action::End(outcome) => {
-                learn(costs, Opcode::Noop, d, &outcome, self.payload, memory);
-                (Opcode::Noop, outcome, Duration::ZERO)
-            }
-            Action::ReadList { .. } => return,
+            Action::End(outcome) => (Opcode::Noop, (outcome, Duration::ZERO)),
+            Action::ReadList { .. } => return None,
         };
-        self.descriptors += 1;
-        let services =
-            |requester, transfer: &_| self.services.of(&self.platform, requester, transfer);
-        let id = costs.book(opcode, d.completion_addr, services, &mut engine.pipe);
-        let Some(cost) = engine.costs.get(id) else {
-            return;
-        };
-        run.inbound += cost.service.inbound;
-        let mut current = Current {
-            ending: Ending {
-                id: work.id,
-                at,
-                member,
-                outcome,
-            },
-            cost: id,
-            start: self.now,
-            fault,
-            queued: Duration::ZERO,
-        };
-        if self.solo {
-            let moved_at = self.now + cost.alone;
-            let written = issue(engine, &current, moved_at, p);
-            self.end_at(written, current.ending);
-        } else {
-            let (lines, demand) = (cost.service.lines, cost.service.demand);
-            let outstanding = cost.service.outstanding;
-            current.queued = run.wait_at_port(&outstanding);
-            let engine = &mut run.engines[at.engine()];
-            engine.current = Some(current);
-            self.bandwidth.start(self.now, engine.flow, lines, demand);
-        }
+        // An operation that a fault or a refusal ended has moved less than it was asked to.
+        let d = &task.descriptor;
+        let volume = Volume::of(opcode, d, &outcome.record, self.payload);
+        let success = outcome.record.status() == Status::SUCCESS;
+        let costs = &mut run.engines[at.engine()].costs;
+        costs.learn(opcode, d, volume, success, &self.memory);
+        Some((opcode, outcome, fault))
     }
 
     /// The data of the descriptor in a flow's engine has moved.
+    #[inline(never)]
     pub(crate) fn flow_ended(&mut self, slot: usize) {
         let at = self.flows[slot];
-        let engine = &mut self.devices[at.device()].engines[at.engine()];
-        let Some(current) = engine.current.take() else {
+        let Some(current) = self.engine_mut(at).current.take() else {
             return;
         };
-        let written = issue(engine, &current, self.now, &self.parameters);
-        self.end_at(written, current.ending);
+        self.moved(at, &current, self.now);
         self.pump(at);
+    }
+
+    /// An engine is through with the data of `current` at `moved`: when it is free, and when the record is written.
+    #[inline]
+    fn moved(&mut self, at: EngineAt, current: &Current, moved: Time) {
+        let p = &self.parameters;
+        let engine = &mut self.devices[at.device()].engines[at.engine()];
+        let service = &engine.costs.get(current.cost).service;
+        let issue = engine
+            .pipe
+            .issue(current.start, moved, current.queued, service, p);
+        engine.free_at = issue.next_start + current.blocked;
+        engine.ahead.catch_up();
+        let written = issue.record_written + current.fault;
+        let pending = current.pending;
+        self.events
+            .schedule_in(engine.stream, written, Event::Ended { pending });
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self, at: EngineAt) -> &EngineRun {
+        &self.devices[at.device()].engines[at.engine()]
     }
 
     #[inline]
@@ -245,38 +332,6 @@ fn shared_batch(channel: &Channel, first: u32, p: &RecordedParameters) -> Durati
         }
         false => Duration::ZERO,
     }
-}
-
-/// The engine is through with the data of `current` at `moved`. When its record is written.
-#[inline]
-fn issue(engine: &mut EngineRun, current: &Current, moved: Time, p: &RecordedParameters) -> Time {
-    let Some(cost) = engine.costs.get(current.cost) else {
-        return moved;
-    };
-    let issue = engine
-        .pipe
-        .issue(current.start, moved, current.queued, &cost.service, p);
-    // A fault that the device resolves holds up the engine, one that it reports does not.
-    let blocked = match current.ending.outcome.record.status() == Status::SUCCESS {
-        true => current.fault,
-        false => Duration::ZERO,
-    };
-    engine.free_at = issue.next_start + blocked;
-    issue.record_written + current.fault
-}
-
-/// An operation that a fault or a refusal ended has moved less than it was asked to.
-fn learn(
-    costs: &mut Costs,
-    opcode: Opcode,
-    d: &Descriptor,
-    outcome: &DescriptorResult,
-    payload: Payload,
-    memory: &Memory,
-) {
-    let volume = Volume::of(opcode, d, &outcome.record, payload);
-    let success = outcome.record.status() == Status::SUCCESS;
-    costs.learn(opcode, d, volume, success, memory);
 }
 
 /// Executes a task; with block on fault, pages are brought in one after the other. How it ends, and

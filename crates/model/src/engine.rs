@@ -6,6 +6,7 @@ use dray_clock::{Duration, EventStream, Time};
 use dray_device::{DescriptorResult, Work, WorkId};
 use dray_platform::EnginePipe;
 
+use crate::batch_run::Ahead;
 use crate::cost::{CostId, Costs};
 
 /// Where an engine is.
@@ -47,11 +48,14 @@ pub(crate) enum Job {
 /// The descriptor whose data moves right now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Current {
-    pub(crate) ending: Ending,
+    /// Its [`Ending`], by index.
+    pub(crate) pending: u32,
     pub(crate) cost: CostId,
     pub(crate) start: Time,
     /// Extra time of a fault before the completion.
     pub(crate) fault: Duration,
+    /// How long it holds up the engine: a fault that the device resolves does, one that it reports does not.
+    pub(crate) blocked: Duration,
     /// Wait of its lines for those of the device's other engines.
     pub(crate) queued: Duration,
 }
@@ -82,6 +86,10 @@ pub(crate) struct EngineRun {
     pub(crate) current: Option<Current>,
     /// No descriptor starts before.
     pub(crate) free_at: Time,
+    /// Of members that have been started ahead of time.
+    pub(crate) ahead: Ahead,
+    /// The next member of the first batch waits for those before it.
+    pub(crate) fenced: bool,
     /// A start event is scheduled for this time. There is at most one, and what it waits for does
     /// not change before.
     pub(crate) start_at: Option<Time>,
@@ -106,6 +114,8 @@ impl EngineRun {
             jobs: VecDeque::new(),
             current: None,
             free_at: Time::ZERO,
+            ahead: Ahead::default(),
+            fenced: false,
             start_at: None,
         }
     }
@@ -114,7 +124,16 @@ impl EngineRun {
     /// on and a few that it has fetched ahead.
     #[inline]
     pub(crate) fn takes_more(&self, now: Time, fetch_ahead: u64) -> bool {
-        let working = self.current.is_some() || self.free_at > now;
+        self.has_room(self.is_working(now), fetch_ahead)
+    }
+
+    #[inline]
+    pub(crate) fn is_working(&self, now: Time) -> bool {
+        self.current.is_some() || self.ahead.works(now, self.free_at)
+    }
+
+    #[inline]
+    pub(crate) fn has_room(&self, working: bool, fetch_ahead: u64) -> bool {
         let room = match working {
             true => fetch_ahead,
             false => fetch_ahead + 1,

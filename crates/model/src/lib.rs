@@ -4,6 +4,7 @@
 //! [`Channel`] is a core with a work queue (or with software) behind the [`Mover`]
 //! interface. The same calls give the same times on every machine, to the last bit.
 
+mod batch_run;
 mod channel;
 mod completion;
 mod cost;

@@ -8,6 +8,7 @@ use dray_device::{ConfigError, DeviceConfig, Effect, Payload, Portal, WorkQueueM
 use dray_platform::{PlatformFile, RecordedParameters, SharedBandwidth};
 use thiserror::Error;
 
+use crate::batch_run::Run;
 use crate::channel::{Channel, ChannelId, ChannelOptions};
 use crate::device::DeviceRun;
 use crate::engine::{Ending, EngineAt};
@@ -29,6 +30,10 @@ pub(crate) enum Event {
     ListRead { at: EngineAt },
     /// A completion record is written.
     Ended { pending: u32 },
+    /// Members of a batch have ended together.
+    Run { run: u32 },
+    /// An engine may have room for what waits in its queues.
+    Look { at: EngineAt },
     /// A core goes on.
     Core { channel: ChannelId },
 }
@@ -75,6 +80,8 @@ pub struct World {
     pub(crate) now: Time,
     pub(crate) pending: Vec<Ending>,
     pub(crate) free_pending: Vec<u32>,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) free_runs: Vec<u32>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) descriptors: u64,
 }
@@ -131,6 +138,8 @@ impl World {
             now: Time::ZERO,
             pending: Vec::new(),
             free_pending: Vec::new(),
+            runs: Vec::new(),
+            free_runs: Vec::new(),
             effects: Vec::new(),
             descriptors: 0,
             shared_cores: SharedCores::default(),
@@ -254,18 +263,8 @@ impl World {
     }
 
     /// Moves time to the next event. Data that has moved until then ends first.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self) -> Option<Event> {
-        if self.bandwidth.next_finish().is_some() {
-            self.end_flows();
-        }
-        let (at, event) = self.events.pop()?;
-        self.now = at;
-        Some(event)
-    }
-
-    #[inline(never)]
-    fn end_flows(&mut self) {
         while let Some((at, slot)) = self.bandwidth.next_finish()
             && self.events.next_time().is_none_or(|next| at <= next)
         {
@@ -273,6 +272,9 @@ impl World {
             self.bandwidth.finish(at, slot);
             self.flow_ended(slot);
         }
+        let (at, event) = self.events.pop()?;
+        self.now = at;
+        Some(event)
     }
 
     /// One step of an application. True if it was the last one.
@@ -331,6 +333,8 @@ impl World {
             }
             Event::ListRead { at } => self.list_read(at),
             Event::Ended { pending } => self.ended(pending),
+            Event::Run { run } => self.run_ended(run),
+            Event::Look { at } => self.look(at),
             Event::Core { .. } => {}
         }
     }

@@ -36,6 +36,8 @@ pub struct Core {
     pub clock: Time,
     /// Time that the core was not asleep in UMWAIT.
     pub busy: Duration,
+    /// Time of looks that found nothing, and of sleep: what dsa_perf_micros takes off for its CPU utilization.
+    pub waited: Duration,
     stores: VecDeque<Time>,
     last_drained: Time,
 }
@@ -92,15 +94,29 @@ impl Core {
     #[inline]
     pub fn wait(&mut self, visible: Time, mode: WaitMode, parameters: &RecordedParameters) {
         let span = visible.since(self.clock);
-        match mode {
-            WaitMode::Poll => self.work(looks(span, parameters.poll())),
-            WaitMode::Pause => self.work(looks(span, parameters.pause())),
-            WaitMode::Umwait if span > Duration::ZERO => {
-                self.clock = visible;
-                self.work(parameters.umwait_wake() + parameters.poll());
+        let begun = self.clock;
+        // The last look finds the record.
+        let found = match mode {
+            WaitMode::Poll => {
+                self.work(looks(span, parameters.poll()));
+                parameters.poll()
             }
-            WaitMode::Umwait => self.work(parameters.poll()),
-        }
+            WaitMode::Pause => {
+                self.work(looks(span, parameters.pause()));
+                parameters.pause()
+            }
+            WaitMode::Umwait if span > Duration::ZERO => {
+                self.clock = visible + parameters.umwait_wake();
+                self.busy += parameters.umwait_wake();
+                self.work(parameters.poll());
+                parameters.poll()
+            }
+            WaitMode::Umwait => {
+                self.work(parameters.poll());
+                parameters.poll()
+            }
+        };
+        self.waited += self.clock.since(begun) - found;
     }
 
     /// Stores that have not left the queue, the one on its way included.
@@ -197,6 +213,23 @@ mod tests {
             assert!(core.clock >= Time(1_000_000));
             assert_eq!(core.busy.0 < 900_000, idle, "{mode:?}");
         }
+    }
+
+    #[test]
+    fn the_look_that_finds_a_record_is_no_wait() {
+        let p = parameters();
+        let waited = |mode, span: Duration| {
+            let mut core = Core::new();
+            core.wait(Time::ZERO + span, mode, &p);
+            core.waited
+        };
+        for mode in [WaitMode::Poll, WaitMode::Pause, WaitMode::Umwait] {
+            assert_eq!(waited(mode, Duration::ZERO), Duration::ZERO, "{mode:?}");
+        }
+        assert_eq!(waited(WaitMode::Poll, p.poll() * 7), p.poll() * 6);
+        assert_eq!(waited(WaitMode::Pause, p.pause() * 7), p.pause() * 6);
+        let asleep = Duration(1_000_000);
+        assert_eq!(waited(WaitMode::Umwait, asleep), asleep + p.umwait_wake());
     }
 
     #[test]

@@ -127,10 +127,11 @@ impl DeviceLoop {
                 found.preparing += preparing.elapsed();
             }
             let submitted = mover.submit();
-            if some || submitted == Progress::Pending {
+            let count = mover.poll(&mut seen);
+            // A look that finds a record fetches its line; one that finds nothing is part of the wait.
+            if some || submitted == Progress::Pending || count > 0 {
                 found.busy += preparing.elapsed();
             }
-            let count = mover.poll(&mut seen);
             for completion in &seen[..count] {
                 if completion.status() != Status::SUCCESS {
                     if found.failed == 0 {

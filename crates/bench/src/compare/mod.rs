@@ -1,11 +1,13 @@
 //! Two results side by side.
 
+mod case;
 mod picture;
 mod ratio;
 mod read;
 
 use dray_experiment::Provenance;
 
+use case::measured;
 pub use picture::picture;
 pub use ratio::{Change, Ratio};
 pub use read::{CompareError, Measurement, ResultFile, parse};
@@ -61,13 +63,16 @@ impl Comparison {
     }
 }
 
-/// Matches the cases of two results by name.
+/// Matches the cases of two results by name; command lines of dsa_perf_micros and `dray micros` by what they measure.
 ///
 /// # Errors
 /// [`CompareError::NothingInCommon`] if no case is in both.
 pub fn compare(old: &ResultFile, new: &ResultFile) -> Result<Comparison, CompareError> {
     let find = |file: &ResultFile, name: &str| -> Option<Measurement> {
-        file.cases.iter().find(|case| case.name == name).cloned()
+        let named = file.cases.iter().find(|case| case.name == name);
+        let wanted = measured(name);
+        let alike = |case: &&Measurement| wanted.is_some() && measured(&case.name) == wanted;
+        named.or_else(|| file.cases.iter().find(alike)).cloned()
     };
     let mut comparison = Comparison {
         ratios: Vec::new(),

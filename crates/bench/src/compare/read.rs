@@ -218,8 +218,7 @@ fn table(file: &mut ResultFile, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Result lines, and the command lines around them: where there are as many of both, each names
-/// its result.
+/// Result lines, each named by the command line before it: what a shell shows of it, or what the tool repeats.
 fn log(file: &mut ResultFile, text: &str) {
     const TOOL: &str = "dsa_perf_micros";
     let command = |line: &str| {
@@ -228,19 +227,17 @@ fn log(file: &mut ResultFile, text: &str) {
             .split_whitespace()
             .take_while(|w| !w.contains(['>', '|']));
         let words: Vec<&str> = words.take_while(|w| *w != "2>&1").collect();
-        (!words.is_empty()).then(|| words.join(" "))
+        let flags = words.first().is_some_and(|word| word.starts_with('-'));
+        flags.then(|| words.join(" "))
     };
-    let commands: Vec<String> = text.lines().filter_map(command).collect();
-    let results: Vec<&str> = text
-        .lines()
-        .filter(|l| l.starts_with("GB per sec = "))
-        .collect();
-    for (index, line) in results.iter().enumerate() {
-        let case = match (commands.len() == results.len(), commands.as_slice()) {
-            (true, commands) => commands[index].as_str(),
-            (false, [only]) => only,
-            _ => TOOL,
-        };
+    let mut case = TOOL.to_owned();
+    for line in text.lines() {
+        if let Some(command) = command(line) {
+            case = command;
+        }
+        if !line.starts_with("GB per sec = ") {
+            continue;
+        }
         let words: Vec<&str> = line.split([' ', ',']).collect();
         let after = |word: &str| {
             let at = words.iter().position(|w| *w == word)?;
@@ -252,7 +249,7 @@ fn log(file: &mut ResultFile, text: &str) {
         };
         let per_operation = after("kopsrate").map(|kops| 1e6 / kops);
         if let Some(ns) = before("ns").or(per_operation) {
-            file.add(case, ns);
+            file.add(&case, ns);
         }
     }
 }
@@ -314,6 +311,25 @@ mod tests {
         let two =
             "GB per sec = 7.5 cpu 1.0 kopsrate = 1000\nGB per sec = 7.5 cpu 1.0 kopsrate = 2000\n";
         assert_eq!(parse(two, "x").unwrap().cases[0].ns, [1000.0, 500.0]);
+    }
+
+    /// A shell shows the command line, and the tool repeats it.
+    #[test]
+    fn each_result_has_the_command_line_before_it() {
+        let log = "$ sudo ./src/dsa_perf_micros -n128 -s16k -j\n[sudo] password for user:\n\
+            ./src/dsa_perf_micros -n128 -s16k -j\n-j option is deprecated\nblen 16384\n\
+            GB per sec = 31.170166 cpu 6.270452 kopsrate = 1902\n\
+            $ ./src/dsa_perf_micros -n64\n./src/dsa_perf_micros -n64\n\
+            GB per sec = 20.0 cpu 6.0 kopsrate = 4000\nGB per sec = 20.0 cpu 6.0 kopsrate = 5000\n";
+        let read = parse(log, "x").unwrap();
+        let cases = read
+            .cases
+            .iter()
+            .map(|case| (case.name.as_str(), case.ns.len()));
+        assert_eq!(
+            cases.collect::<Vec<_>>(),
+            [("-n128 -s16k -j", 1), ("-n64", 2)]
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dray_clock::Time;
 use dray_device::Payload;
 use dray_idxd::Profile;
 use dray_model::{ChannelOptions, World, WorldOptions};
@@ -60,7 +61,7 @@ pub fn run(
         gb_per_sec: per_ns * bytes,
         latency_ns: alone.then(|| elapsed / rounds as f64 / f64::from(per_round)),
         cycles_per_sec: CYCLES_PER_SEC,
-        cpu_percent: found.busy_ns / elapsed * 100.0,
+        cpu_percent: found.busy * 100.0,
         kops: (per_ns * 1e6) as u64,
         submission: None,
         iterations: rounds,
@@ -73,7 +74,8 @@ struct Simulated {
     rounds_per_ns: f64,
     /// Means of the CPUs.
     elapsed_ns: f64,
-    busy_ns: f64,
+    /// Share of their time, warm-up included, that is neither a look in vain nor sleep: the peer counts so (`calc_cpu`).
+    busy: f64,
     verified: bool,
 }
 
@@ -151,12 +153,18 @@ fn simulate(
             check(&world, micros, buffers, count)?;
         }
     }
+    let (waited, total) = world
+        .channels()
+        .fold((0.0, 0.0), |(waited, total), channel| {
+            let now = channel.now().since(Time::ZERO);
+            (waited + channel.waited().as_ns(), total + now.as_ns())
+        });
     let mean = |ps: u64| ps as f64 / 1000.0 / cpus.max(1) as f64;
     let (ended, span) = common_window(&threads);
     Ok(Simulated {
         rounds_per_ns: ended as f64 / span.as_ns().max(f64::MIN_POSITIVE),
         elapsed_ns: mean(threads.iter().map(|t| t.elapsed().0).sum()),
-        busy_ns: mean(threads.iter().map(|t| t.busy().0).sum()),
+        busy: 1.0 - waited / total.max(f64::MIN_POSITIVE),
         verified: backed,
     })
 }

@@ -14,7 +14,7 @@ pub struct Outcome {
     pub latency_ns: Option<f64>,
     /// Cycles a second of the clock that latencies are given in.
     pub cycles_per_sec: u64,
-    /// Share of their time that cores spent submitting, in percent.
+    /// Share of their time in which cores neither looked in vain for a record nor slept, in percent.
     pub cpu_percent: f64,
     /// Thousand operations a second.
     pub kops: u64,

@@ -88,6 +88,15 @@ impl Limits {
         }
     }
 
+    /// Whether it depends on the addresses of its operands if the operation may run.
+    pub(super) fn counts_addresses(&self, opcode: Opcode) -> bool {
+        match opcode {
+            Opcode::Memmove => !self.overlapping_copy,
+            Opcode::Noop | Opcode::Fill | Opcode::Compare | Opcode::ComparePattern => false,
+            _ => true,
+        }
+    }
+
     fn check_batch(&self, d: &Descriptor) -> Result<(), Rejection> {
         let count = self.min_batch..=self.max_batch;
         refuse_if(!count.contains(&d.size), Status::DESCRIPTOR_COUNT)?;

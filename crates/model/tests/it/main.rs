@@ -4,5 +4,6 @@ mod common;
 mod conformance;
 mod exact;
 mod operations;
+mod run_ahead;
 mod sharing;
 mod timing;

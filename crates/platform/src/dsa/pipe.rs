@@ -1,9 +1,10 @@
 //! An engine's state in time: when it can start, when its writes are acknowledged.
 
+use std::collections::VecDeque;
+
 use dray_clock::{Duration, Time};
 
 use super::service::Service;
-use super::transfer::Transfer;
 use crate::{PAGE_BYTES, RecordedParameters};
 
 /// The moments of one descriptor in an engine.
@@ -21,23 +22,27 @@ pub struct Issue {
 #[derive(Debug, Clone, Default)]
 pub struct EnginePipe {
     write_free: Time,
-    slots: Vec<Time>,
+    /// When each descriptor that takes a slot leaves it, in order.
+    slots: VecDeque<Time>,
     pages: [u64; 5],
 }
 
 impl EnginePipe {
-    /// Whether all pages of `transfer` and the completion record's are those that the engine
+    /// Whether all pages of a descriptor's operands and the completion record's are those that the engine
     /// translated last: one live translation for each operand and one for the completion address.
-    /// The new ones take their place.
+    /// The new ones take their place. An operand is its place among two sources and two destinations, its address, and its
+    /// bytes.
     #[inline]
-    pub fn translate(&mut self, transfer: &Transfer, record: u64) -> bool {
-        let streams = transfer.reads.iter().chain(&transfer.writes);
+    pub fn translate(
+        &mut self,
+        operands: impl Iterator<Item = (usize, u64, u64)>,
+        record: u64,
+    ) -> bool {
         let mut hit = true;
-        for (cached, stream) in self.pages.iter_mut().zip(streams) {
-            if let Some(s) = stream {
-                hit &= *cached == s.address / PAGE_BYTES + 1;
-                *cached = (s.address + s.bytes.max(1) - 1) / PAGE_BYTES + 1;
-            }
+        for (place, address, bytes) in operands {
+            let cached = &mut self.pages[place];
+            hit &= *cached == address / PAGE_BYTES + 1;
+            *cached = (address + bytes.max(1) - 1) / PAGE_BYTES + 1;
         }
         hit &= self.pages[4] == record / PAGE_BYTES + 1;
         self.pages[4] = record / PAGE_BYTES + 1;
@@ -47,11 +52,27 @@ impl EnginePipe {
     /// When a slot for another descriptor is free, not before `now`.
     #[inline]
     pub fn slot_free(&mut self, now: Time, p: &RecordedParameters) -> Time {
-        self.slots.retain(|end| *end > now);
-        match (self.slots.len() as u64) < p.engine_in_flight() {
-            true => now,
-            false => self.slots.iter().copied().min().unwrap_or(now),
+        while self.slots.front().is_some_and(|end| *end <= now) {
+            self.slots.pop_front();
         }
+        match self.slots.front() {
+            Some(first) if self.slots.len() as u64 >= p.engine_in_flight() => *first,
+            _ => now,
+        }
+    }
+
+    /// A descriptor leaves its slot at `end`; most are the last to do so.
+    #[inline]
+    fn take_slot(&mut self, end: Time) {
+        let mut at = self.slots.len();
+        while at > 0 && self.slots[at - 1] > end {
+            at -= 1;
+        }
+        match at == self.slots.len() {
+            true => self.slots.push_back(end),
+            false => self.slots.insert(at, end),
+        }
+        debug_assert!(self.slots.iter().is_sorted());
     }
 
     /// The descriptor that started at `start` has had its last line's turn at `moved`; its lines were `queued` behind
@@ -85,7 +106,7 @@ impl EnginePipe {
             self.write_free = unit.max(busy) + tail;
         }
         let data_done = written + s.latency + queued;
-        self.slots.push(data_done);
+        self.take_slot(data_done);
         Issue {
             next_start: (start + p.engine_issue() + s.transform).max(moved + p.engine_gap())
                 + s.readback,
