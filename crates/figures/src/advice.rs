@@ -2,10 +2,11 @@
 //! exactly.
 
 use dray_platform::Parameter;
+use rayon::prelude::*;
 
 use crate::break_even::{BreakEven, Comparison, Verdict, asleep, on_core, on_device};
 use crate::coverage::interval;
-use crate::sensitivity::{effects, with};
+use crate::sensitivity::{COUNTS, effects, with};
 use crate::workload::{What, Workload};
 use crate::{FiguresError, Metric, Model};
 
@@ -70,7 +71,7 @@ impl Guesses {
     /// What the profile or the platform cannot run.
     pub fn of(model: &Model, w: &Workload) -> Result<Guesses, FiguresError> {
         let behind = |w: Workload| -> Result<Vec<Parameter>, FiguresError> {
-            moving(model, &w, |p| p.guess)
+            moving(COUNTS, model, &w, |p| p.guess)
         };
         Ok(Guesses {
             device: behind(on_device(w))?,
@@ -87,8 +88,9 @@ impl Guesses {
 }
 
 /// The parameters that move the period of a workload, or the time that its core is busy, and the
-/// sizes from which the device wins.
+/// sizes from which the device wins, by at least `least` of their values.
 fn moving(
+    least: f64,
     model: &Model,
     w: &Workload,
     chosen: impl Fn(&Parameter) -> bool + Sync,
@@ -98,7 +100,7 @@ fn moving(
         let named = matches!(metric, Metric::Period | Metric::Latency | Metric::BusyShare);
         named || metric.is_break_even()
     };
-    let effects = effects(model, w, chosen)?;
+    let effects = effects(least, model, w, chosen)?;
     let mut positions: Vec<usize> = effects
         .iter()
         .filter(|effect| counts(effect.metric))
@@ -118,15 +120,24 @@ pub(crate) fn candidates(model: &Model, w: &Workload) -> Result<Vec<Parameter>, 
         what: What::BreakEven,
         ..*w
     };
-    let mut candidates: Vec<Parameter> = Vec::new();
-    for probe in [even, on_device(w), on_core(w), asleep(w)] {
-        for parameter in moving(model, &probe, |_| true)? {
-            if candidates.iter().all(|known| known.name != parameter.name) {
-                candidates.push(parameter);
+    moving_any(COUNTS, model, &[even, on_device(w), on_core(w), asleep(w)])
+}
+
+/// Those that move any of some workloads.
+fn moving_any(
+    least: f64,
+    model: &Model,
+    workloads: &[Workload],
+) -> Result<Vec<Parameter>, FiguresError> {
+    let mut found: Vec<Parameter> = Vec::new();
+    for probe in workloads {
+        for parameter in moving(least, model, probe, |_| true)? {
+            if found.iter().all(|known| known.name != parameter.name) {
+                found.push(parameter);
             }
         }
     }
-    Ok(candidates)
+    Ok(found)
 }
 
 impl Advice {
@@ -143,6 +154,7 @@ impl Advice {
             ranges.push(effect);
             ends.push(at);
         }
+        ends.extend(slight(model, w, &compared, &ranges)?);
         let interval = |of: fn(&BreakEven) -> Option<u32>| {
             let within = ranges.iter().map(|effect| {
                 let (least, most) = &effect.within;
@@ -186,6 +198,30 @@ impl Advice {
             .first()
             .filter(|effect| width(effect.within) > 0)
     }
+}
+
+/// The case at both ends of the ranges of the parameters that move it by less than [`COUNTS`]: at a cap none moves it
+/// more, and together they do.
+fn slight(
+    model: &Model,
+    w: &Workload,
+    compared: &Comparison,
+    ranges: &[RangeEffect],
+) -> Result<Vec<[Comparison; 2]>, FiguresError> {
+    let workloads = [on_device(w), on_core(w), asleep(w)];
+    let found = moving_any(f64::MIN_POSITIVE, model, &workloads)?;
+    let known = |p: &Parameter| ranges.iter().any(|effect| effect.parameter.name == p.name);
+    let new: Vec<Parameter> = found.into_iter().filter(|p| !known(p)).collect();
+    let ends = new.par_iter().map(|parameter| -> Result<_, FiguresError> {
+        let end = |value: f64| -> Result<Comparison, FiguresError> {
+            match value == parameter.value {
+                true => Ok(compared.clone()),
+                false => Comparison::run(&with(model, parameter, value)?, w),
+            }
+        };
+        Ok([end(parameter.range[0])?, end(parameter.range[1])?])
+    });
+    ends.collect()
 }
 
 fn range_effect(
@@ -317,6 +353,23 @@ mod tests {
         let turn = turn.unwrap();
         assert_eq!(turn.end.verdict(), Verdict::Offload);
         assert!(turn.at > 0.4 && turn.at < 0.5, "{}", turn.at);
+    }
+
+    /// No parameter moves a copy at the port's cap by two percent, and together they do.
+    #[test]
+    fn the_throughput_at_a_cap_has_an_interval() {
+        let case = Point::default()
+            .with("size", 16384u64)
+            .with("depth", 128u64);
+        let advice = advice(case);
+        let throughput =
+            |compared: &Comparison| compared.device.get(Metric::Throughput).expect("a rate");
+        let (least, most) = advice.interval_of(throughput);
+        let value = throughput(&advice.compared);
+        assert!(
+            least < value * 0.99 && value * 1.01 < most,
+            "{least} {value} {most}"
+        );
     }
 
     /// The range of a parameter that has a source counts as that of a guess does.

@@ -32,11 +32,12 @@ fn positions(model: &Model, chosen: impl Fn(&Parameter) -> bool) -> Vec<usize> {
     (0..list.len()).filter(|i| chosen(&list[*i])).collect()
 }
 
-/// The effects, of at least [`COUNTS`], of the parameters that `chosen` picks.
+/// The effects, of at least `least` of a metric's value, of the parameters that `chosen` picks.
 ///
 /// # Errors
 /// What the profile or the platform cannot run.
 pub(crate) fn effects(
+    least: f64,
     model: &Model,
     w: &Workload,
     chosen: impl Fn(&Parameter) -> bool + Sync,
@@ -58,7 +59,7 @@ pub(crate) fn effects(
                     continue;
                 };
                 let change = relative(value, other);
-                if change < COUNTS {
+                if change < least {
                     continue;
                 }
                 match found.iter_mut().find(|e| e.metric == metric) {
@@ -222,7 +223,7 @@ mod tests {
         let model = model(platform);
         let w = Workload::from_point(&pointed(point)).unwrap();
         let list = model.platform.list();
-        let found = effects(&model, &w, |p| p.guess).unwrap();
+        let found = effects(COUNTS, &model, &w, |p| p.guess).unwrap();
         let of = found.iter().filter(|e| e.metric == metric);
         of.map(|e| list[e.parameter].name.to_owned()).collect()
     }
@@ -454,7 +455,7 @@ mod tests {
             for (name, point) in EXERCISES {
                 let w = Workload::from_point(&pointed(point)).unwrap();
                 let metrics = [Metric::Throughput, Metric::Latency, Metric::FaultPage];
-                let all = effects(&model, &w, |p| p.guess).unwrap();
+                let all = effects(COUNTS, &model, &w, |p| p.guess).unwrap();
                 let mut all: Vec<_> = all.iter().map(|e| (e.metric, e.parameter)).collect();
                 all.retain(|(metric, _)| metrics.contains(metric));
                 let mut found = guesses_behind(&model, &w, &metrics, &[]).unwrap();
