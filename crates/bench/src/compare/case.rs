@@ -28,8 +28,7 @@ pub(super) fn measured(case: &str) -> Option<Vec<(char, String)>> {
             }
             continue;
         }
-        let mut letters = word.strip_prefix('-')?.char_indices();
-        while let Some((at, letter)) = letters.next() {
+        for (at, letter) in word.strip_prefix('-')?.char_indices() {
             if !WITH_VALUE.contains(letter) {
                 flags.push((letter, String::new()));
                 continue;

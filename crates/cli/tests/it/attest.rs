@@ -96,7 +96,7 @@ fn a_deviation_of_a_session_is_named_and_nothing_else_is() {
         assert!(said.iter().any(|line| line.contains(named)), "{errors}");
         let word = named.split([' ', ':']).next().unwrap();
         let is_about = |line: &&str| line.contains(word) || line.contains("failure");
-        assert!(said.iter().all(|line| is_about(line)), "{errors}");
+        assert!(said.iter().all(is_about), "{errors}");
     }
     let (code, errors) = in_session(path, "--deviation fence", "0");
     assert_eq!(code, Some(2), "{errors}");
