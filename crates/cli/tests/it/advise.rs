@@ -156,7 +156,7 @@ fn the_verdict_changes_at_the_break_even_size() {
 fn a_break_even_is_an_interval_with_the_parameter_that_dominates_it() {
     let (_, text, _) = advise(&["--size", "16k", "--depth", "1"]);
     assert!(
-        text.contains("from 16448 B on; 90 % interval 9224 B to 27150 B"),
+        text.contains("from 16448 B on; 90 % interval 9119 B to 27150 B"),
         "{text}"
     );
     assert!(

@@ -159,9 +159,9 @@ fn a_log_of_hardware_and_a_modelled_result_have_their_case_in_common() {
     let flags = "micros -n128 -s16384 -cf -i200 -k5 -w0 -zF,F --config 1e1w-d --format json";
     let modelled = dray(&flags.split(' ').collect::<Vec<_>>());
     let document: serde_json::Value = serde_json::from_slice(&modelled.stdout).unwrap();
-    // Looks in vain are no work of the core: hardware prints 6.3.
+    // Looks in vain are no work of the core, and one that finds a record is: hardware prints 6.3, submissions alone are 0.7.
     let cpu = document["cpu_percent"].as_f64().unwrap();
-    assert!((4.0..9.0).contains(&cpu), "{cpu}");
+    assert!((2.0..9.0).contains(&cpu), "{cpu}");
     let model = directory.path().join("model.json");
     fs::write(&model, modelled.stdout).unwrap();
     let paths = [log, model].map(|path| path.display().to_string());
