@@ -132,7 +132,8 @@ struct SessionArgs {
     ///
     /// Descriptors are executed late and in any order that one engine, fences and drains leave open (delay), records
     /// come long after data (record), the lines of a destination are written in any order (lines), a descriptor that does not
-    /// block on faults has a page fault at any page (fault), shared queues answer retry with room (retry). These
+    /// block on faults has a page fault at any page (fault), shared queues answer retry with room (retry), records
+    /// go to the event log (log; where a device has one). These
     /// are the profile `legal`, the default. `errors` adds hardware errors and page requests that are refused (error),
     /// `broken-hardware` interrupts that are lost, late or sent twice (interrupt). `outages` is legal with queues that are
     /// disabled for a while (disable) or aborted (abort) and devices that halt and are reset (halt): descriptors get lost, and a

@@ -102,7 +102,12 @@ impl Wanted {
         let narrowest = narrowest(network, &plain.path, &carriage.costs);
         let tags = carriage.window.map(|window| window / carriage.latency);
         let limits = [
-            (Some(credit_limit(topology, &plain.path)), "credits"),
+            (
+                // The data of reads are completions, which have credits of their own.
+                (carriage.packets.request == 0)
+                    .then(|| credit_limit(topology, &plain.path, carriage.packets.payload)),
+                "credits",
+            ),
             (tags, "tags"),
             (carriage.socket_link, "socket link"),
             (
@@ -293,8 +298,8 @@ pub fn resolve_flows(
 }
 
 /// What the credits of the path let through.
-fn credit_limit(topology: &Topology, path: &[EdgeId]) -> f64 {
-    topology.credit_limit_gib_s(&topology_edges(topology, path), PACKET)
+fn credit_limit(topology: &Topology, path: &[EdgeId], payload: u32) -> f64 {
+    topology.credit_limit_gib_s(&topology_edges(topology, path), payload)
 }
 
 /// What the narrowest edge of a path has for a flow of these costs.

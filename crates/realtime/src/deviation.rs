@@ -95,6 +95,8 @@ impl fmt::Display for Deviation {
 
 /// Descriptors that are remembered.
 const RECENT: usize = 512;
+/// Writes that wait for a record at most.
+const HELD: usize = 1 << 16;
 /// How long an order that is wrong can be seen.
 const WRONG_ORDER: Duration = Duration::from_micros(200);
 
@@ -185,9 +187,12 @@ impl Deviant {
         (outcome, altered.into_held())
     }
 
-    /// The data of a descriptor that is over, for after its record.
+    /// The data of a descriptor that is over, for after its record; of some before it that never come, the oldest are left out.
     pub(crate) fn hold(&self, mut writes: Vec<HeldWrite>) {
-        locked(&self.held).append(&mut writes);
+        let mut held = locked(&self.held);
+        held.append(&mut writes);
+        let surplus = held.len().saturating_sub(HELD);
+        held.drain(..surplus);
     }
 
     /// Writes a completion record; false if it could not be written. The memory's view is entered.
@@ -236,9 +241,11 @@ impl Deviant {
                 record.result ^= 1;
             }
             (Deviation::FaultBytes, Some(Opcode::Memmove)) if is_fault(record) => {
-                record.bytes_completed += 64;
+                record.bytes_completed = record.bytes_completed.wrapping_add(64);
             }
-            (Deviation::FaultAddress, _) if is_fault(record) => record.fault_address += 4096,
+            (Deviation::FaultAddress, _) if is_fault(record) => {
+                record.fault_address = record.fault_address.wrapping_add(4096);
+            }
             (Deviation::CrcInverted, Some(Opcode::CrcGenerate | Opcode::CopyCrc))
                 if record.status == 1 =>
             {

@@ -96,7 +96,8 @@ impl MemoryCalls {
 
     /// Enters a call before it is made. `stack` stands at its stack pointer; of more than [`CALL_STACK`] bytes the first.
     pub(crate) fn note(&self, noted: &NotedCall, stack: &[u64]) {
-        let number = self.count.fetch_add(1, Ordering::AcqRel) + 1;
+        // Any process of the session may have written any number there.
+        let number = self.count.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
         let slot = &self.slots[number as usize % CALLS];
         let of = |value: u64, place: &AtomicU64| place.store(value, Ordering::Relaxed);
         of(number.wrapping_mul(2).wrapping_sub(1), &slot.state);
@@ -123,8 +124,8 @@ impl MemoryCalls {
         since: u64,
     ) -> Option<(NotedCall, Vec<u8>)> {
         let count = self.count();
-        let oldest = since.max(count.saturating_sub(CALLS as u64));
-        let mut numbers = (oldest + 1..=count).rev();
+        let behind = count.saturating_sub(since).min(CALLS as u64);
+        let mut numbers = (0..behind).map(|back| count - back);
         numbers.find_map(|number| {
             let (noted, stack) = self.slots[number as usize % CALLS].read(number)?;
             let (from, len) = noted.memory;
@@ -204,6 +205,21 @@ mod tests {
         assert!(calls.last(1, (0x1000, 1), since).is_some());
         assert_eq!(calls.last(1, (0x3000, 1), 0), None);
         assert_eq!(calls.last(1, (0xfff, 1), 0), None);
+    }
+
+    #[test]
+    fn a_count_that_a_program_has_written_harms_nobody() {
+        let region = SharedRegion::new(RegionLayout {
+            queues: 1,
+            entries: 1,
+        });
+        let calls = region.memory_calls();
+        calls.count.store(u64::MAX, Ordering::Release);
+        for since in [0, 7, u64::MAX] {
+            assert_eq!(calls.last(1, (0, u64::MAX), since), None);
+        }
+        calls.note(&call(1, 0x1000, 1), &[]);
+        assert_eq!(calls.last(1, (0x1000, 1), u64::MAX), None);
     }
 
     #[test]

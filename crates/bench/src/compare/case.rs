@@ -24,7 +24,7 @@ pub(super) fn measured(case: &str) -> Option<Vec<(char, String)>> {
     while let Some(word) = words.next() {
         if let Some(option) = word.strip_prefix("--") {
             if !option.contains('=') {
-                words.next();
+                words.next_if(|next| !next.starts_with('-'));
             }
             continue;
         }

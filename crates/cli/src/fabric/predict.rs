@@ -200,7 +200,7 @@ impl Prediction<'_> {
             ),
             Limit::Demand => match self.kind(flow, limit) {
                 "credits" => "credits of its path".to_owned(),
-                "tags" => "tags of its reader".to_owned(),
+                "tags" => "reads that its reader has in flight".to_owned(),
                 "socket link" => "one link between sockets".to_owned(),
                 _ => "its demand".to_owned(),
             },

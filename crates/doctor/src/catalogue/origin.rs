@@ -64,6 +64,7 @@ pub(super) fn origin(line: &str) -> Origin {
     let module = first.strip_suffix(':').filter(|name| is_name(name));
     match module {
         _ if !is_kernel => Origin::Unknown,
+        Some("idxd_pmd" | "dmadev" | "eal") => Origin::Unknown,
         Some(module) if !is_own(module) => Origin::Module,
         _ => Origin::Kernel,
     }
@@ -161,6 +162,8 @@ mod tests {
             ),
             ("[ 5.1] spi-nor spi0.1: x", Origin::Driver),
             ("[ 5.1] eth0: x", Origin::Module),
+            // DPDK with --log-timestamp.
+            ("[ 5.1] idxd_pmd: x", Origin::Unknown),
             ("amd-vi: x", Origin::Module),
             ("eth0: x", Origin::Unknown),
             ("failed to request irq 3.", Origin::Unknown),

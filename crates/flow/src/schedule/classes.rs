@@ -28,7 +28,8 @@ impl Classes {
             let flow = &job.flow;
             let sides = flow.sides.iter();
             let sides = sides.flat_map(|(edge, cost)| [u64::from(edge.0), cost.to_bits()]);
-            let numbers = [flow.demand, flow.weight].into_iter();
+            let window = [flow.outstanding_bytes, flow.latency];
+            let numbers = [flow.demand, flow.weight].into_iter().chain(window);
             let numbers = numbers.chain(flow.costs.iter().copied()).map(f64::to_bits);
             let key = (flow.path.as_slice(), numbers.chain(sides).collect());
             let class = *known.entry(key).or_insert_with(|| {

@@ -132,13 +132,26 @@ pub unsafe extern "C" fn mremap(
 /// As for `mprotect(2)`.
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection: c_int) -> c_int {
-    note_call(
-        MemoryCall::Mprotect,
-        (address.addr(), bytes),
-        &Place::here(),
-    );
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    if protection & both != both {
+        note_call(
+            MemoryCall::Mprotect,
+            (address.addr(), bytes),
+            &Place::here(),
+        );
+    }
     libc_answer(mapping::protect(address.addr(), bytes, protection)) as c_int
 }
+
+/// Advice after which pages are gone: of `madvise(2)`, `MADV_GUARD_INSTALL` (102) included.
+const TAKES_AWAY: [c_int; 6] = [
+    libc::MADV_DONTNEED,
+    libc::MADV_FREE,
+    libc::MADV_REMOVE,
+    libc::MADV_DONTNEED_LOCKED,
+    libc::MADV_PAGEOUT,
+    102,
+];
 
 /// `madvise(2)`.
 ///
@@ -146,7 +159,9 @@ pub unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection
 /// As for `madvise(2)`.
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn madvise(address: *mut c_void, bytes: usize, advice: c_int) -> c_int {
-    note_call(MemoryCall::Madvise, (address.addr(), bytes), &Place::here());
+    if TAKES_AWAY.contains(&advice) {
+        note_call(MemoryCall::Madvise, (address.addr(), bytes), &Place::here());
+    }
     let arguments = [address.addr(), bytes, advice as usize, 0, 0, 0];
     // SAFETY: the caller's own call.
     libc_answer(unsafe { syscall(libc::SYS_madvise, arguments) }) as c_int

@@ -50,13 +50,24 @@ fn issue(function: &mut Function, command: Command, operand: u32, effects: &mut 
     function.write32(registers::CMD, register, effects);
 }
 
+/// How long a device that has halted may take to come back.
+const COMES_BACK: Duration = Duration::from_secs(1);
+/// From one look whether it has to the next.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// As whoever administers the machine does it.
 fn disable(wq: u8, time: Duration) -> Action {
     let mut disabled = false;
     let mut until = None;
+    let given_up = Instant::now() + time + COMES_BACK;
     Box::new(move |function, effects| {
         if function.state() != DeviceState::Enabled {
-            return over();
+            // A device that halted meanwhile comes back with this queue as it is.
+            let comes_back = disabled && function.reset_type() == ResetType::Command;
+            return match comes_back && Instant::now() < given_up {
+                true => Err(When::At(Instant::now() + LOOK)),
+                false => over(),
+            };
         }
         if !std::mem::replace(&mut disabled, true) {
             if function.queue_state(wq.into()) != Some(WorkQueueState::Enabled) {

@@ -261,7 +261,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
         };
         let status = record.status();
         if let Some(address) = flight.accesses.record() {
-            self.records.written(address, status.0);
+            self.records.written(flight.pasid, address, status.0);
         }
         self.last.insert(flight.device, flight);
         if flight.closed || status != Status::SUCCESS && self.is_gone(&flight) {

@@ -10,6 +10,8 @@ const BLOCK: u64 = 1024;
 #[derive(Debug)]
 pub(super) struct Records<K> {
     batch: Option<K>,
+    /// The address space.
+    pasid: u32,
     start: u64,
     bytes: Vec<u8>,
 }
@@ -18,6 +20,7 @@ impl<K> Default for Records<K> {
     fn default() -> Records<K> {
         Records {
             batch: None,
+            pasid: 0,
             start: 0,
             bytes: Vec::new(),
         }
@@ -37,12 +40,16 @@ impl<K: Copy + Eq> Records<K> {
             self.start = address / BLOCK * BLOCK;
             self.bytes = spaces.read_up_to(pasid, self.start, BLOCK as usize);
             self.batch = Some(batch);
+            self.pasid = pasid;
         }
         self.at(address).copied()
     }
 
     /// The device is about to write a record.
-    pub(super) fn written(&mut self, address: u64, status: u8) {
+    pub(super) fn written(&mut self, pasid: u32, address: u64, status: u8) {
+        if pasid != self.pasid {
+            return;
+        }
         let Some(index) = address.checked_sub(self.start) else {
             return;
         };
@@ -74,13 +81,14 @@ mod tests {
         };
         assert_eq!(of(&mut records, 1, 0), Some(0));
         assert_eq!(of(&mut records, 1, 32), Some(7));
-        records.written(base + 64, 1);
+        records.written(2, base + 96, 1);
+        records.written(1, base + 64, 1);
         assert_eq!(of(&mut records, 1, 64), Some(1));
         // Another batch, or block: memory as it is.
         assert_eq!(of(&mut records, 2, 64), Some(0));
-        records.written(base, 1);
+        records.written(1, base, 1);
         assert_eq!(of(&mut records, 2, BLOCK), Some(0));
-        records.written(base, 1);
+        records.written(1, base, 1);
         assert_eq!(of(&mut records, 2, 0), Some(0));
         assert_eq!(records.of_member(2, 8, 1, &spaces), None);
     }

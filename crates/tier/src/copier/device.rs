@@ -19,14 +19,17 @@ const SLOTS: usize = 16;
 /// Queues of the virtual device, and so channels.
 const MOST_CHANNELS: usize = 8;
 
-/// Lists that devices of this process are copying.
+/// Lists that devices of this process are copying, and [`CLOSING`].
 static COPYING: AtomicUsize = AtomicUsize::new(0);
+/// No list begins any more.
+const CLOSING: usize = 1 << 31;
 
-/// Waits until no device copies for this process any more, for at most so long: who ends it takes memory away from
-/// what is in flight. Whether that is so.
+/// Waits until no device copies for this process, for at most so long, and lets none begin: who ends it takes memory
+/// away from what is in flight. Whether that is so.
 pub fn wait_for_devices(at_most: Duration) -> bool {
     let since = Instant::now();
-    while COPYING.load(Ordering::SeqCst) > 0 {
+    COPYING.fetch_or(CLOSING, Ordering::SeqCst);
+    while COPYING.load(Ordering::SeqCst) != CLOSING {
         if since.elapsed() > at_most {
             return false;
         }
@@ -39,9 +42,11 @@ pub fn wait_for_devices(at_most: Duration) -> bool {
 struct Copying;
 
 impl Copying {
-    fn begin() -> Copying {
-        COPYING.fetch_add(1, Ordering::SeqCst);
-        Copying
+    /// `None` once the process is to end.
+    fn begin() -> Option<Copying> {
+        let before = COPYING.fetch_add(1, Ordering::SeqCst);
+        let copying = Copying;
+        (before & CLOSING == 0).then_some(copying)
     }
 }
 
@@ -124,10 +129,12 @@ impl<M: Mover + Send> PageCopier for DeviceCopier<M> {
     }
 
     unsafe fn copy(&mut self, list: &[Copy]) -> Result<Copied, CopyError> {
-        let _copying = Copying::begin();
         let failed = |cause: String| CopyError {
             copier: self.name,
             cause,
+        };
+        let Some(_copying) = Copying::begin() else {
+            return Err(failed("the process is to end".to_owned()));
         };
         let entries: Vec<PageCopy> = list
             .iter()

@@ -425,8 +425,8 @@ impl Writer {
         let mps = entry.mps.unwrap_or(256);
         let (generation, width) = (entry.generation.unwrap_or(3), entry.width.unwrap_or(16));
         let link = LinkRate::of(generation, width, mps).payload_gib_s(mps);
+        let gib_s = (gib_s * 1000.0).round() / 1000.0;
         if gib_s > 0.0 && gib_s < link {
-            let gib_s = (gib_s * 1000.0).round() / 1000.0;
             entry.down_gib_s = Some(gib_s);
             entry.up_gib_s = Some(gib_s);
             self.wires += 1;
