@@ -210,6 +210,7 @@ impl Deviant {
         }
         if self.deviation == Deviation::StatusFirst {
             memory.write(address, &[record.status]);
+            memory.settle();
             std::thread::sleep(WRONG_ORDER);
         }
         let published = memory.publish(address, &record);
@@ -223,6 +224,7 @@ impl Deviant {
         for held in now {
             memory.enter(held.view);
             memory.write(held.address, &held.bytes);
+            memory.settle();
         }
         memory.enter(view);
         published
