@@ -399,9 +399,13 @@ fn line(mean: &[f64], machines: &[Vec<f64>], found: &[Vec<f64>]) -> Cloud {
     cloud
 }
 
+/// Anywhere from 0 to 1.
+fn uniform(random: &mut ChaCha8Rng) -> f64 {
+    f64::from(random.next_u32()) / f64::from(u32::MAX)
+}
+
 /// Nearly normal: the sum of twelve.
 fn normal(random: &mut ChaCha8Rng) -> f64 {
-    let uniform = |random: &mut ChaCha8Rng| f64::from(random.next_u32()) / f64::from(u32::MAX);
     (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0
 }
 

@@ -38,13 +38,6 @@ macro_rules! deviations {
                     $(Deviation::$variant => $name,)*
                 }
             }
-
-            /// One sentence.
-            pub fn text(self) -> &'static str {
-                match self {
-                    $(Deviation::$variant => $text,)*
-                }
-            }
         }
     };
 }

@@ -13,10 +13,6 @@ fn workloads() -> Vec<Workload> {
     points.into_iter().map(|(_, workload)| workload).collect()
 }
 
-fn uniform(random: &mut ChaCha8Rng) -> f64 {
-    f64::from(random.next_u32()) / f64::from(u32::MAX)
-}
-
 /// A machine with parameters from anywhere in their ranges, and what is measured on it.
 fn secret(
     seed: u64,

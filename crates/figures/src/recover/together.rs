@@ -28,8 +28,8 @@ pub struct RecoveredSum {
 pub(super) fn sums(free: &[Free], known: &Known) -> Vec<RecoveredSum> {
     let mut open: Vec<usize> = (0..free.len())
         .filter(|n| {
-            let half = NINETY * known.covariance.at(*n, *n).sqrt() * free[*n].deviation;
             let deviation = known.covariance.at(*n, *n).sqrt();
+            let half = NINETY * deviation * free[*n].deviation;
             let is_time = free[*n].parameter.unit == Unit::Ns;
             is_time && !is_determined(deviation, half, free[*n].value(known.mean[*n]))
         })
