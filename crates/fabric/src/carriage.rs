@@ -1,7 +1,9 @@
 //! How the data of a flow goes: written or read, in TLPs of which payload, and what they take of the edges.
 
 use dray_flow::{EdgeId, Packets};
-use dray_pcie::{COMPLETION_HEADER, LinkKind, LinkRate, NodeKind, Size, Topology, WRITE_HEADER};
+use dray_pcie::{
+    COMPLETION_HEADER, LinkKind, LinkRate, Node, NodeKind, Size, Topology, WRITE_HEADER,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::network::{PACKET, TIME_OF_NS, topology_edges};
@@ -59,9 +61,8 @@ pub(crate) fn usual(topology: &Topology, path: &[EdgeId]) -> Operation {
     let (Some(&first), Some(&last)) = (path.first(), path.last()) else {
         return Operation::Write;
     };
-    let is_socket = |node| matches!(topology.node(node).kind, NodeKind::Socket { .. });
     let (from, to) = (topology.edge(first).from, topology.edge(last).to);
-    match is_socket(from) && !is_socket(to) {
+    match topology.node(from).kind.is_socket() && !topology.node(to).kind.is_socket() {
         true => Operation::Read,
         false => Operation::Write,
     }
@@ -120,7 +121,7 @@ impl Carriage {
             };
         }
         let part = match values {
-            Values::Least if is_forwarded(topology, &edges) => PEERS,
+            Values::Least if !forwarders(topology, &edges).is_empty() => PEERS,
             _ => 1.0,
         };
         Self {
@@ -162,7 +163,7 @@ fn sizes(
         return packets(PACKET, 0);
     };
     let (from, to) = (topology.edge(first).from, topology.edge(last).to);
-    let is_socket = matches!(topology.node(from).kind, NodeKind::Socket { .. });
+    let is_socket = topology.node(from).kind.is_socket();
     match operation {
         // Whose engine it is, the topology does not say.
         Operation::Write if is_socket => packets(topology.path_mps(path), 0),
@@ -246,17 +247,17 @@ fn socket_link(topology: &Topology, path: &[dray_pcie::EdgeId]) -> Option<f64> {
     links.reduce(f64::min)
 }
 
-/// Whether a root complex whose limit no file gives forwards the path from device to device.
-fn is_forwarded(topology: &Topology, path: &[dray_pcie::EdgeId]) -> bool {
-    let is_socket = |node| matches!(topology.node(node).kind, NodeKind::Socket { .. });
-    let ends = path.first().zip(path.last());
-    let between_devices = ends.is_some_and(|(&first, &last)| {
-        !is_socket(topology.edge(first).from) && !is_socket(topology.edge(last).to)
-    });
-    let inner = &path[..path.len().saturating_sub(1)];
-    between_devices
-        && inner.iter().any(|&id| {
-            let node = topology.node(topology.edge(id).to);
-            matches!(&node.kind, NodeKind::Socket { parameters, .. } if parameters.peer_write_gib_s == 0.0)
-        })
+/// The root complexes whose limit no file gives, of those that forward a path from device to device.
+pub(crate) fn forwarders<'t>(topology: &'t Topology, path: &[dray_pcie::EdgeId]) -> Vec<&'t Node> {
+    let (Some(&first), Some((&last, inner))) = (path.first(), path.split_last()) else {
+        return Vec::new();
+    };
+    // From a socket to a device, too, a path may pass another socket.
+    let ends = [topology.edge(first).from, topology.edge(last).to];
+    if ends.iter().any(|&end| topology.node(end).kind.is_socket()) {
+        return Vec::new();
+    }
+    let between = inner.iter().map(|&id| topology.node(topology.edge(id).to));
+    let is_unlimited = |node: &&Node| matches!(&node.kind, NodeKind::Socket { parameters, .. } if parameters.peer_write_gib_s == 0.0);
+    between.filter(is_unlimited).collect()
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dray_flow::EdgeId;
-use dray_pcie::{NodeKind, Topology};
+use dray_pcie::Topology;
 
+use crate::carriage::forwarders;
 use crate::network::topology_edges;
 
 /// Links and sockets that a sentence names at most.
@@ -31,26 +32,10 @@ pub fn caveats<'p>(
                 defaults.entry(edge.link.0).or_insert(speed);
             }
         }
-        // A path that ends in a socket is none between devices.
-        let inner = path.iter().take(path.len().saturating_sub(1));
-        let unlimited = inner.filter_map(|&id| {
-            let node = topology.node(topology.edge(id).to);
-            match &node.kind {
-                NodeKind::Socket { parameters, .. } if parameters.peer_write_gib_s == 0.0 => {
-                    Some(node.name.clone())
-                }
-                _ => None,
-            }
-        });
-        let unlimited: Vec<String> = unlimited.collect();
-        // From a socket to a device, too, a path may pass another socket.
-        let starts = path.first().map(|&id| topology.edge(id).from);
-        let ends = path.last().map(|&id| topology.edge(id).to);
-        let is_socket = |node| matches!(topology.node(node).kind, NodeKind::Socket { .. });
-        let between_devices = !starts.is_some_and(is_socket) && !ends.is_some_and(is_socket);
-        if between_devices && !unlimited.is_empty() {
+        let unlimited = forwarders(topology, &path);
+        if !unlimited.is_empty() {
             peers += 1;
-            sockets.extend(unlimited);
+            sockets.extend(unlimited.into_iter().map(|node| node.name.clone()));
         }
     }
     let mut notes = Vec::new();

@@ -53,6 +53,11 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
+    /// Whether it is a socket of a host.
+    pub fn is_socket(&self) -> bool {
+        matches!(self, NodeKind::Socket { .. })
+    }
+
     /// One word for tables.
     pub fn word(&self) -> &'static str {
         match self {
