@@ -1,6 +1,8 @@
 //! A chart: what it shows, and whether it can be drawn.
 
-use crate::{Axis, Provenance, ReportError, Series, SeriesKind, picture};
+use crate::picture::{self, Drawn};
+use crate::style::Style;
+use crate::{Axis, Provenance, ReportError, Series, SeriesKind};
 
 /// How much room a chart takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -58,7 +60,7 @@ impl Chart {
     /// axis cannot show: each names the chart and the series.
     pub fn to_svg(&self) -> Result<String, ReportError> {
         self.check()?;
-        Ok(picture::draw(self))
+        Ok(picture::draw(self, Style::of(self.size), &Drawn::OnPage))
     }
 
     /// Whether everything in it can be drawn.

@@ -41,6 +41,14 @@ pub enum ReportError {
         /// How many categories the chart has.
         categories: usize,
     },
+    /// A series of a picture for print whose name was given no look.
+    #[error("picture {chart}, series {series:?}: no look was given to this name")]
+    NoLook {
+        /// Id of the picture.
+        chart: String,
+        /// Name of the series.
+        series: String,
+    },
     /// More or fewer group labels than there are categories.
     #[error(
         "chart {chart}: {labels} group labels for {categories} categories (one per category, equal neighbours are drawn as one)"

@@ -137,22 +137,26 @@ mod tests {
         }
     }
 
+    fn on_page(chart: &Chart) -> Layout {
+        Layout::new(chart, Style::of(chart.size))
+    }
+
     fn sizes() -> Vec<String> {
         ["256", "1K", "4K", "16K"].map(str::to_owned).to_vec()
     }
 
     #[test]
     fn labels_are_turned_when_they_do_not_fit() {
-        let layout = Layout::new(&chart(sizes()));
+        let layout = on_page(&chart(sizes()));
         assert!(matches!(layout.labels, CategoryLabels::Upright(_)));
         let long = vec!["incomprehensibilities".to_owned(); 12];
-        let layout = Layout::new(&chart(long));
+        let layout = on_page(&chart(long));
         assert!(matches!(
             layout.labels,
             CategoryLabels::Turned { every: 1, .. }
         ));
         let many: Vec<String> = (0..200).map(|n| format!("{n}")).collect();
-        let layout = Layout::new(&chart(many));
+        let layout = on_page(&chart(many));
         assert!(matches!(
             layout.labels,
             CategoryLabels::Turned { every: 2.., .. }

@@ -5,7 +5,7 @@ use crate::legend::{GUESS, Legend};
 use crate::scale::Scale;
 use crate::style::Style;
 use crate::text::{self, Face, Line};
-use crate::{Axis, Chart, SeriesKind};
+use crate::{Axis, Chart, Provenance, SeriesKind};
 
 /// Room at the edges.
 pub(crate) const EDGE: f64 = 8.0;
@@ -63,8 +63,7 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) const EDGE: f64 = EDGE;
 
-    pub(crate) fn new(chart: &Chart) -> Self {
-        let style = Style::of(chart.size);
+    pub(crate) fn new(chart: &Chart, style: Style) -> Self {
         let line = style.label * 1.25;
         let whole = style.width - 2.0 * EDGE;
         let left = left_scale(chart, &style);
@@ -75,7 +74,10 @@ impl Layout {
             .then(|| Scale::linear(extremes(chart, Axis::Right), style.steps));
 
         // Head.
-        let badge = badge(chart);
+        let badge = match style.points {
+            Some(_) => None,
+            None => badge(chart),
+        };
         let badge_width = badge.map_or(0.0, |b| badge_width(b, &style) + 12.0);
         let title = text::wrap_plain(&chart.title, style.title, whole - badge_width, Face::Bold);
         let mut y = EDGE;
@@ -147,7 +149,7 @@ impl Layout {
         }
         let rule_y = (y + 12.0).round();
         y = rule_y + 4.0;
-        let lines = text::wrap_plain(&foot_text(chart), style.foot, whole, Face::Quiet);
+        let lines = text::wrap_plain(&foot_text(chart, &style), style.foot, whole, Face::Quiet);
         foot.extend(place(&mut y, lines, style.foot));
         let x = x_scale(chart, &style);
         Self {
@@ -289,8 +291,14 @@ fn badge_width(badge: &str, style: &Style) -> f64 {
 }
 
 /// The line at the foot: what the caller says, and which kinds of data are shown.
-fn foot_text(chart: &Chart) -> String {
-    let kinds: Vec<&str> = chart.kinds_shown().iter().map(|k| k.label()).collect();
+fn foot_text(chart: &Chart, style: &Style) -> String {
+    let shown = chart.kinds_shown();
+    let label = |kind: &Provenance| match style.points {
+        // The legend of a picture for print does not repeat the kind.
+        Some(_) if shown.len() > 1 => kind.on_paper(),
+        _ => kind.label(),
+    };
+    let kinds: Vec<&str> = shown.iter().map(label).collect();
     let mut text = String::new();
     if !chart.footer.is_empty() {
         text.push_str(&chart.footer);
@@ -312,7 +320,7 @@ fn foot_text(chart: &Chart) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ChartSize, Provenance, Series, number};
+    use crate::{ChartSize, Series, number};
     use proptest::prelude::*;
 
     fn chart(series: usize, categories: Vec<String>) -> Chart {
@@ -333,6 +341,10 @@ mod tests {
         }
     }
 
+    fn on_page(chart: &Chart) -> Layout {
+        Layout::new(chart, Style::of(chart.size))
+    }
+
     fn sizes() -> Vec<String> {
         ["256", "1K", "4K", "16K", "64K", "256K", "1M"]
             .map(str::to_owned)
@@ -342,16 +354,16 @@ mod tests {
     #[test]
     fn a_legend_stands_beside_a_full_chart_and_below_a_half_one() {
         let mut chart = chart(8, sizes());
-        let layout = Layout::new(&chart);
+        let layout = on_page(&chart);
         assert!(layout.legend.beside && layout.legend_at.0 > layout.frame.right);
         chart.size = ChartSize::Half;
-        let layout = Layout::new(&chart);
+        let layout = on_page(&chart);
         assert!(!layout.legend.beside && layout.legend_at.1 > layout.x_title_y);
     }
 
     #[test]
     fn a_legend_that_is_too_long_is_placed_below() {
-        let layout = Layout::new(&chart(40, sizes()));
+        let layout = on_page(&chart(40, sizes()));
         assert!(!layout.legend.beside && layout.legend_at.1 > layout.x_title_y);
         assert!(layout.height > layout.legend_at.1 + layout.legend.height());
     }
@@ -362,7 +374,7 @@ mod tests {
         for series in &mut chart.series {
             series.kind = SeriesKind::Stacked;
         }
-        let layout = Layout::new(&chart);
+        let layout = on_page(&chart);
         let top = layout.left.ticks().last().map(|t| t.value);
         assert_eq!(top, Some(3.0));
     }
@@ -394,7 +406,7 @@ mod tests {
             if right {
                 chart.series[0].axis = Axis::Right;
             }
-            let layout = Layout::new(&chart);
+            let layout = on_page(&chart);
             let frame = layout.frame;
             prop_assert!(frame.right - frame.left >= layout.style.width * 0.35, "{frame:?}");
             prop_assert!(frame.right <= layout.style.width - EDGE);

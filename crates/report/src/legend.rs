@@ -4,7 +4,7 @@ use crate::paint::Paint;
 use crate::style::Style;
 use crate::svg::{INK, Svg};
 use crate::text::{self, Face, Line, Span};
-use crate::{Axis, Chart, ChartSize, Series, SeriesKind};
+use crate::{Axis, Chart, Series, SeriesKind};
 
 /// Room for a sample and the gap after it.
 const SAMPLE: f64 = 36.0;
@@ -42,7 +42,7 @@ impl Legend {
     /// The legend of a chart: beside the plot where it fits `height`, else below it in columns that
     /// fit `width`.
     pub(crate) fn new(chart: &Chart, style: &Style, width: f64, height: f64) -> Self {
-        if chart.size == ChartSize::Full {
+        if style.beside {
             let mut entries = entries(chart, style, BESIDE);
             stacks_downwards(&mut entries, chart);
             let legend = Self::of(vec![entries], style, true);
@@ -183,10 +183,9 @@ pub(crate) fn sample(svg: &mut Svg, series: &Series, paint: &Paint, x: f64, y: f
                 .number("y2", y)
                 .word("stroke", &paint.colour)
                 .number("stroke-width", 2.0);
-            if paint.dashed {
-                tag.word("stroke-dasharray", "4 3").empty();
-            } else {
-                tag.empty();
+            match paint.dash {
+                Some(dash) => tag.word("stroke-dasharray", dash.in_legend()).empty(),
+                None => tag.empty(),
             }
             paint.marker(svg, (x + LINE / 2.0, y), 3.6, &series.name, None);
         }
@@ -199,9 +198,10 @@ fn entries(chart: &Chart, style: &Style, room: f64) -> Vec<Entry> {
         .series
         .iter()
         .enumerate()
+        .filter(|(_, series)| style.points.is_none() || !is_repeated(chart, series))
         .map(|(index, series)| Entry {
             subject: Subject::Series(index),
-            lines: text::wrap(&words(chart, series), style.small, room),
+            lines: text::wrap(&words(chart, series, style), style.small, room),
         })
         .collect();
     if let Some((_, label)) = &chart.reference_line {
@@ -217,11 +217,18 @@ fn entries(chart: &Chart, style: &Style, room: f64) -> Vec<Entry> {
 /// The mark of a series that rests on a guess, where others do not. The line at the foot says what it means.
 pub(crate) const GUESS: &str = "†";
 
+/// Whether another series of the chart has its name and its marker: on paper its kind stands at the
+/// foot.
+fn is_repeated(chart: &Chart, series: &Series) -> bool {
+    let first = chart.series.iter().find(|other| other.name == series.name);
+    first.is_some_and(|first| first.provenance != series.provenance)
+}
+
 /// The name, then what is not the same for all series: that stands at the foot.
-fn words(chart: &Chart, series: &Series) -> Vec<Span> {
+fn words(chart: &Chart, series: &Series, style: &Style) -> Vec<Span> {
     let mut words = vec![Span::new(series.name.as_str(), Face::Plain)];
     let mut more = Vec::new();
-    if chart.kinds_shown().len() > 1 {
+    if style.points.is_none() && chart.kinds_shown().len() > 1 {
         more.push(series.provenance.label());
     }
     if series.axis == Axis::Right {

@@ -3,7 +3,7 @@
 use crate::bars::Cluster;
 use crate::layout::Layout;
 use crate::number::{coordinate, significant};
-use crate::paint::{Mark, Paint};
+use crate::paint::{Dash, Mark, Paint};
 use crate::picture::tooltip;
 use crate::svg::Svg;
 use crate::{Chart, Provenance, SeriesKind};
@@ -31,12 +31,12 @@ pub(crate) fn draw(
     // A white casing keeps a line legible on the bars that it crosses; all casings come first,
     // lest one hides a neighbouring line.
     for (index, d) in &lines {
-        stroke(svg, *index, d, "#ffffff", 4.0, false);
+        stroke(svg, *index, d, "#ffffff", 4.0, None);
     }
     markers(svg, chart, layout, cluster, paints, true);
     for (index, d) in &lines {
         let paint = &paints[*index];
-        stroke(svg, *index, d, &paint.colour, 2.0, paint.dashed);
+        stroke(svg, *index, d, &paint.colour, 2.0, paint.dash);
     }
     markers(svg, chart, layout, cluster, paints, false);
     beyond(svg, chart, layout, paints);
@@ -129,7 +129,7 @@ fn path(points: &[Option<(f64, f64)>]) -> String {
     d
 }
 
-fn stroke(svg: &mut Svg, series: usize, d: &str, colour: &str, width: f64, dashed: bool) {
+fn stroke(svg: &mut Svg, series: usize, d: &str, colour: &str, width: f64, dash: Option<Dash>) {
     let tag = svg
         .tag("path")
         .word("data-s", &series.to_string())
@@ -138,10 +138,9 @@ fn stroke(svg: &mut Svg, series: usize, d: &str, colour: &str, width: f64, dashe
         .word("stroke", colour)
         .number("stroke-width", width)
         .word("stroke-linejoin", "round");
-    if dashed {
-        tag.word("stroke-dasharray", "6 4").empty();
-    } else {
-        tag.empty();
+    match dash {
+        Some(dash) => tag.word("stroke-dasharray", dash.in_plot()).empty(),
+        None => tag.empty(),
     }
 }
 

@@ -213,7 +213,12 @@ fn kind(provenance: Provenance) -> Kind {
     };
     let paints = Paint::all(&chart);
     let mut svg = Svg::default();
-    picture::open(&mut svg, &id, (72.0, 18.0), None);
+    picture::open(
+        &mut svg,
+        &id,
+        (72.0, 18.0),
+        picture::Place::Page { plot: None },
+    );
     svg.tag("title")
         .word("id", &format!("{id}--title"))
         .text(provenance.label());

@@ -23,15 +23,80 @@ pub(crate) enum Shape {
     Diamond,
     Up,
     Down,
+    Left,
+    Right,
+    Star,
 }
 
-const SHAPES: [Shape; 5] = [
+const SHAPES: [Shape; 8] = [
     Shape::Circle,
     Shape::Square,
     Shape::Diamond,
     Shape::Up,
     Shape::Down,
+    Shape::Left,
+    Shape::Right,
+    Shape::Star,
 ];
+
+/// Bars for print, by number; the first is full.
+const PATTERNS: [Option<Weave>; 8] = [
+    None,
+    Some(Weave::Stripes(45)),
+    Some(Weave::Stripes(-45)),
+    Some(Weave::Dots),
+    Some(Weave::Stripes(90)),
+    Some(Weave::Net(45)),
+    Some(Weave::Stripes(0)),
+    Some(Weave::Net(0)),
+];
+
+/// Dashes of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dash {
+    Long,
+    Short,
+    Mixed,
+}
+
+impl Dash {
+    pub(crate) fn in_plot(self) -> &'static str {
+        match self {
+            Self::Long => "6 4",
+            Self::Short => "2 2.5",
+            Self::Mixed => "8 3 2 3",
+        }
+    }
+
+    /// The same in a sample, which is short.
+    pub(crate) fn in_legend(self) -> &'static str {
+        match self {
+            Self::Long => "4 3",
+            Self::Short => "2 2",
+            Self::Mixed => "5 2 1.5 2",
+        }
+    }
+}
+
+/// A pattern that bars are filled with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pattern {
+    weave: Weave,
+    /// Behind it.
+    ground: String,
+    /// Edge of a tile.
+    tile: u8,
+}
+
+/// What a tile of a pattern holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weave {
+    /// Bars from side to side, turned by so many degrees.
+    Stripes(i16),
+    /// Stripes both ways, turned by so many degrees.
+    Net(i16),
+    Dots,
+}
 
 /// How a series looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +107,10 @@ pub(crate) struct Paint {
     pub(crate) fill: String,
     /// The edge of its bars and markers.
     pub(crate) edge: Option<String>,
-    /// Whether its line is dashed.
-    pub(crate) dashed: bool,
+    /// The dashes of its line.
+    pub(crate) dash: Option<Dash>,
+    /// The pattern that its fill names.
+    pattern: Option<Pattern>,
     /// Its markers.
     pub(crate) shape: Shape,
 }
@@ -70,8 +137,58 @@ impl Paint {
                     colour,
                     fill,
                     edge,
-                    dashed: series.provenance == Provenance::Measured,
+                    dash: (series.provenance == Provenance::Measured).then_some(Dash::Long),
+                    pattern: (series.provenance == Provenance::Measured).then(|| Pattern {
+                        weave: Weave::Stripes(45),
+                        ground: "#ffffff".to_owned(),
+                        tile: 4,
+                    }),
                     shape: shapes[index],
+                }
+            })
+            .collect()
+    }
+
+    /// One for each series of a chart for print, by the number that its name has in all pictures.
+    ///
+    /// Bars differ in pattern, lines in marker and dashes, so that a grey print tells them apart.
+    /// Filled: modelled; an open marker or a black edge: measured; white: counted; a black open
+    /// marker: published.
+    pub(crate) fn for_print(chart: &Chart, numbers: &[usize]) -> Vec<Self> {
+        let looks = chart.series.iter().zip(numbers).enumerate();
+        looks
+            .map(|(index, (series, number))| {
+                let [red, green, blue] = HUES[number % HUES.len()];
+                let hue = format!("#{red:02x}{green:02x}{blue:02x}");
+                let bars = matches!(series.drawn_as(), SeriesKind::Bars | SeriesKind::Stacked);
+                let pattern = PATTERNS[number % PATTERNS.len()]
+                    .filter(|_| bars && series.provenance != Provenance::Counted)
+                    .map(|weave| Pattern {
+                        weave,
+                        ground: shade(HUES[number % HUES.len()], 0, 4),
+                        tile: 6,
+                    });
+                let white = || "#ffffff".to_owned();
+                let filled = match pattern {
+                    Some(_) => format!("url(#{})", hatch_id(&chart.id, index)),
+                    None => hue.clone(),
+                };
+                let black = || Some("#000000".to_owned());
+                let (fill, edge) = match (series.provenance, bars) {
+                    (Provenance::Modelled, true) => (filled, Some(hue.clone())),
+                    (Provenance::Modelled, false) => (filled, None),
+                    (Provenance::Measured, true) => (filled, black()),
+                    (Provenance::Measured | Provenance::Counted, _) => (white(), Some(hue.clone())),
+                    (Provenance::Published, _) => (white(), black()),
+                };
+                Self {
+                    colour: hue,
+                    fill,
+                    edge,
+                    dash: [None, Some(Dash::Long), Some(Dash::Short), Some(Dash::Mixed)]
+                        [number / SHAPES.len() % 4],
+                    pattern,
+                    shape: SHAPES[number % SHAPES.len()],
                 }
             })
             .collect()
@@ -122,36 +239,54 @@ impl Mark {
 
 /// Writes the hatches that the series of a chart are filled with.
 pub(crate) fn hatches(svg: &mut Svg, chart: &Chart, paints: &[Paint]) {
-    let hatched: Vec<(usize, &Paint)> = paints
-        .iter()
-        .enumerate()
-        .filter(|(_, paint)| paint.dashed)
-        .collect();
-    if hatched.is_empty() {
+    let patterns = paints.iter().enumerate();
+    let mut hatched = patterns
+        .filter_map(|(index, paint)| Some((index, paint, paint.pattern.as_ref()?)))
+        .peekable();
+    if hatched.peek().is_none() {
         return;
     }
     svg.tag("defs").open();
-    for (index, paint) in hatched {
-        svg.tag("pattern")
-            .word("id", &hatch_id(&chart.id, index))
-            .number("width", 4.0)
-            .number("height", 4.0)
-            .word("patternUnits", "userSpaceOnUse")
-            .word("patternTransform", "rotate(45)")
-            .open();
-        svg.tag("rect")
-            .number("width", 4.0)
-            .number("height", 4.0)
-            .word("fill", "#ffffff")
-            .empty();
-        svg.tag("rect")
-            .number("width", 1.6)
-            .number("height", 4.0)
-            .word("fill", &paint.colour)
-            .empty();
-        svg.end("pattern");
+    for (index, paint, pattern) in hatched {
+        let id = hatch_id(&chart.id, index);
+        pattern.draw(svg, &id, &paint.colour);
     }
     svg.end("defs");
+}
+
+impl Pattern {
+    fn draw(&self, svg: &mut Svg, id: &str, colour: &str) {
+        let edge = f64::from(self.tile);
+        let tag = svg
+            .tag("pattern")
+            .word("id", id)
+            .number("width", edge)
+            .number("height", edge)
+            .word("patternUnits", "userSpaceOnUse");
+        match self.weave {
+            Weave::Stripes(0) | Weave::Net(0) | Weave::Dots => tag.open(),
+            Weave::Stripes(turn) | Weave::Net(turn) => tag
+                .word("patternTransform", &format!("rotate({turn})"))
+                .open(),
+        }
+        let mut rect = |width: f64, height: f64, fill: &str| {
+            svg.tag("rect")
+                .number("width", width)
+                .number("height", height)
+                .word("fill", fill)
+                .empty();
+        };
+        rect(edge, edge, &self.ground);
+        match self.weave {
+            Weave::Stripes(_) => rect(1.6, edge, colour),
+            Weave::Net(_) => {
+                rect(1.2, edge, colour);
+                rect(edge, 1.2, colour);
+            }
+            Weave::Dots => rect(2.6, 2.6, colour),
+        }
+        svg.end("pattern");
+    }
 }
 
 /// Ids carry the chart's, because many charts are put into one page.
@@ -270,6 +405,20 @@ fn outline(shape: Shape, x: f64, y: f64, r: f64) -> String {
         Shape::Diamond => corners(&[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)]),
         Shape::Up => corners(&[(0.0, -1.15), (1.1, 0.85), (-1.1, 0.85)]),
         Shape::Down => corners(&[(0.0, 1.15), (1.1, -0.85), (-1.1, -0.85)]),
+        Shape::Left => corners(&[(-1.15, 0.0), (0.85, 1.1), (0.85, -1.1)]),
+        Shape::Right => corners(&[(1.15, 0.0), (-0.85, 1.1), (-0.85, -1.1)]),
+        Shape::Star => corners(&[
+            (0.0, -1.3),
+            (0.32, -0.44),
+            (1.24, -0.4),
+            (0.52, 0.17),
+            (0.76, 1.05),
+            (0.0, 0.55),
+            (-0.76, 1.05),
+            (-0.52, 0.17),
+            (-1.24, -0.4),
+            (-0.32, -0.44),
+        ]),
     }
 }
 
@@ -322,7 +471,7 @@ mod tests {
         let paints = Paint::all(&chart);
         assert_eq!(paints[0].colour, paints[1].colour);
         assert_eq!(paints[1].fill, "url(#c--hatch-1)");
-        assert!(paints[1].dashed && !paints[0].dashed);
+        assert!(paints[1].dash.is_some() && paints[0].dash.is_none());
     }
 
     #[test]

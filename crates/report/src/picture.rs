@@ -3,21 +3,38 @@
 use crate::bars::{self, Cluster};
 use crate::layout::{Layout, Placed};
 use crate::paint::{self, Paint};
+use crate::style::Style;
 use crate::svg::{GRID, Svg};
 use crate::{Axis, Chart, Series, axes, legend, lines, number};
 
 /// Fonts of about the same width; none of them is needed.
 const FONTS: &str = "Helvetica, Arial, 'Liberation Sans', 'Nimbus Sans', 'DejaVu Sans', sans-serif";
 
+/// Where a picture is seen.
+#[derive(Debug)]
+pub(crate) enum Drawn {
+    /// On a page, by its script too.
+    OnPage,
+    /// In print; the numbers that the names of its series have in all pictures.
+    Printed(Vec<usize>),
+}
+
 /// Draws a chart that was checked.
-pub(crate) fn draw(chart: &Chart) -> String {
-    let layout = Layout::new(chart);
-    let paints = Paint::all(chart);
+pub(crate) fn draw(chart: &Chart, style: Style, drawn: &Drawn) -> String {
+    let layout = Layout::new(chart, style);
+    let paints = match drawn {
+        Drawn::OnPage => Paint::all(chart),
+        Drawn::Printed(numbers) => Paint::for_print(chart, numbers),
+    };
     let cluster = Cluster::new(chart, &layout);
     let mut svg = Svg::default();
     let plot = plot(chart, &layout);
     let size = (layout.style.width, layout.height);
-    open(&mut svg, &chart.id, size, Some(&plot));
+    let place = match layout.style.points {
+        Some(points) => Place::Paper { points },
+        None => Place::Page { plot: Some(&plot) },
+    };
+    open(&mut svg, &chart.id, size, place);
     describe(&mut svg, chart);
     paint::hatches(&mut svg, chart, &paints);
     svg.tag("rect")
@@ -36,13 +53,15 @@ pub(crate) fn draw(chart: &Chart) -> String {
     lines::draw(&mut svg, chart, &layout, &cluster, &paints);
     let (x, y) = layout.legend_at;
     layout.legend.draw(&mut svg, chart, &paints, x, y);
-    svg.tag("line")
-        .number("x1", Layout::EDGE)
-        .number("x2", layout.style.width - Layout::EDGE)
-        .number("y1", layout.rule_y + 0.5)
-        .number("y2", layout.rule_y + 0.5)
-        .word("stroke", GRID)
-        .empty();
+    if layout.style.points.is_none() {
+        svg.tag("line")
+            .number("x1", Layout::EDGE)
+            .number("x2", layout.style.width - Layout::EDGE)
+            .number("y1", layout.rule_y + 0.5)
+            .number("y2", layout.rule_y + 0.5)
+            .word("stroke", GRID)
+            .empty();
+    }
     write(&mut svg, &layout.foot);
     svg.end("svg");
     svg.into_string()
@@ -65,24 +84,37 @@ fn plot(chart: &Chart, layout: &Layout) -> String {
     numbers.join(" ")
 }
 
+/// What a document is made for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place<'a> {
+    /// A page, whose script reads where the plot is.
+    Page { plot: Option<&'a str> },
+    /// Paper, with so many points to a pixel.
+    Paper { points: f64 },
+}
+
 /// Opens a document; `id` is the prefix of the ids inside it.
-pub(crate) fn open(svg: &mut Svg, id: &str, (width, height): (f64, f64), plot: Option<&str>) {
+pub(crate) fn open(svg: &mut Svg, id: &str, (width, height): (f64, f64), place: Place<'_>) {
     let size = format!(
         "0 0 {} {}",
         number::coordinate(width),
         number::coordinate(height)
     );
     let tag = svg.tag("svg");
-    let tag = match plot {
-        Some(plot) => tag.word("data-plot", plot),
-        None => tag,
+    let tag = match place {
+        Place::Page { plot: Some(plot) } => tag.word("data-plot", plot),
+        _ => tag,
+    };
+    let length = |pixels: f64| match place {
+        Place::Page { .. } => number::coordinate(pixels),
+        Place::Paper { points } => format!("{}pt", number::coordinate(pixels * points)),
     };
     tag.word("xmlns", "http://www.w3.org/2000/svg")
         .word("role", "img")
         .word("aria-labelledby", &format!("{id}--title {id}--desc"))
         .word("viewBox", &size)
-        .number("width", width)
-        .number("height", height)
+        .word("width", &length(width))
+        .word("height", &length(height))
         .word("font-family", FONTS)
         .open();
 }

@@ -26,6 +26,16 @@ impl Provenance {
         Self::Published,
     ];
 
+    /// The same at the foot of a picture for print that shows several kinds: how each looks.
+    pub(crate) fn on_paper(self) -> &'static str {
+        match self {
+            Self::Modelled => "filled: modelled",
+            Self::Measured => "open, or with a black edge: measured here",
+            Self::Counted => "white: counted in a guest",
+            Self::Published => "black and open: published",
+        }
+    }
+
     /// The word that stands in legends and tables.
     pub fn label(self) -> &'static str {
         match self {

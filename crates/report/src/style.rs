@@ -1,6 +1,6 @@
 //! How large things are drawn.
 
-use crate::ChartSize;
+use crate::{ChartSize, PaperWidth};
 
 /// Sizes in pixels.
 #[derive(Debug)]
@@ -14,6 +14,10 @@ pub(crate) struct Style {
     pub(crate) marker: f64,
     /// Steps on a linear axis.
     pub(crate) steps: u32,
+    /// Whether a long legend may stand beside the plot.
+    pub(crate) beside: bool,
+    /// On paper: points to a pixel. There is no badge then, and no rule above the foot.
+    pub(crate) points: Option<f64>,
 }
 
 impl Style {
@@ -28,6 +32,8 @@ impl Style {
                 foot: 10.0,
                 marker: 4.4,
                 steps: 7,
+                beside: true,
+                points: None,
             },
             ChartSize::Half => Self {
                 width: 420.0,
@@ -38,7 +44,28 @@ impl Style {
                 foot: 10.0,
                 marker: 3.8,
                 steps: 5,
+                beside: false,
+                points: None,
             },
+        }
+    }
+
+    /// Text of 7 to 8.4 points at the width that the picture has on paper.
+    pub(crate) fn paper(width: PaperWidth) -> Self {
+        const POINTS: f64 = 0.7;
+        Self {
+            width: width.points() / POINTS,
+            plot_height: match width {
+                PaperWidth::Column => 180.0,
+                PaperWidth::Page => 220.0,
+            },
+            title: 12.0,
+            label: 11.0,
+            small: 10.5,
+            foot: 10.0,
+            marker: 4.2,
+            points: Some(POINTS),
+            ..Self::of(ChartSize::Half)
         }
     }
 }
