@@ -10,7 +10,9 @@ use dray_figures::{DeviceRequest, FiguresError, Protocol, Request};
 use dray_idxd::Profile;
 use dray_output::counted;
 use dray_platform::PlatformFile;
+use dray_print::PictureStyle;
 
+use crate::asked;
 use crate::check;
 use crate::complain::Usage;
 use crate::config;
@@ -28,6 +30,7 @@ Examples:
   dray figures --platform emr-2s --config 4e1w-s --out emr
   dray figures --config my-profile.json --measure-cpu
   dray figures --protocol seed --out seed
+  dray figures --only fig2,fig3 --style paper --out paper
   dray figures --check --format json
 
 The publication is A Quantitative Analysis and Guidelines of Data Streaming
@@ -74,6 +77,11 @@ pub(crate) struct Args {
     /// Move the payload bytes and check them: slower, with the same modelled times.
     #[arg(long)]
     move_bytes: bool,
+
+    /// How the pictures beside the report are drawn: as on the page, or for a paper, one column wide or
+    /// two, as SVG, PDF and PNG.
+    #[arg(long, value_name = "page|paper|paper-wide", default_value = "page", value_parser = print::picture_style(), conflicts_with_all = ["list", "check"])]
+    style: PictureStyle,
 
     /// Directory for the report.
     #[arg(long, value_name = "DIR", default_value = "dray-report")]
@@ -171,6 +179,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             state: config::state(),
         }),
         move_bytes: args.move_bytes,
+        pictures: args.style,
+        asked: asked::facts(),
         out: args.out.clone(),
         jobs: args.jobs.into(),
     };

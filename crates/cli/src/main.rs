@@ -13,6 +13,7 @@ macro_rules! println {
 }
 
 mod advise;
+mod asked;
 mod attest;
 mod bench;
 mod check;

@@ -3,9 +3,11 @@
 use std::io::{self, Write};
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use comfy_table::{CellAlignment, Table, presets};
 use dray_experiment::{Outcome, Point, write_csv, write_json};
 use dray_figures::{Figure, Request, Summary, VOCABULARY, header, with_guesses};
+use dray_print::PictureStyle;
 
 use crate::terminal::{self, Columns};
 
@@ -28,6 +30,12 @@ pub(crate) enum TextOrJson {
     Text,
     /// One JSON document.
     Json,
+}
+
+/// The names of [`PictureStyle`], for help and completions as well.
+pub(crate) fn picture_style() -> impl TypedValueParser<Value = PictureStyle> {
+    PossibleValuesParser::new(PictureStyle::NAMES)
+        .map(|name| PictureStyle::named(&name).expect("clap has taken no other name"))
 }
 
 /// Writes all of a text, without commands for a terminal; a reader that has gone away is no error.

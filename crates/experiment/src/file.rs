@@ -22,6 +22,8 @@ pub struct Experiment {
     pub title: String,
     /// What it reproduces.
     pub published: String,
+    /// What its pictures do otherwise than the published one, and why.
+    pub differs: Option<String>,
     /// The backends that it applies to, in the order in which they are run.
     pub backends: Vec<String>,
     /// Paragraphs for the report.
@@ -43,6 +45,7 @@ const KEYS: &[&str] = &[
     "id",
     "title",
     "published",
+    "differs",
     "backends",
     "intro",
     "guess",
@@ -64,6 +67,7 @@ impl Experiment {
             id: file.id("id")?,
             title: file.text("title")?,
             published: file.text("published")?,
+            differs: file.optional_text("differs")?,
             backends: backends(&file, vocabulary)?,
             intro: file.texts("intro")?,
             guess: file.optional_text("guess")?,

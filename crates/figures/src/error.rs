@@ -8,6 +8,7 @@ use dray_idxd::ProfileError;
 use dray_model::Stalled;
 use dray_output::OutputError;
 use dray_platform::PlatformError;
+use dray_print::PrintError;
 use dray_report::ReportError;
 use thiserror::Error;
 
@@ -41,6 +42,9 @@ pub enum FiguresError {
     /// A chart or page.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// A picture.
+    #[error(transparent)]
+    Print(#[from] PrintError),
     /// The device refuses its configuration.
     #[error("the device cannot be enabled: {0}")]
     Device(#[from] ConfigError),

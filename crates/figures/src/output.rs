@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use dray_experiment::{Figure, write_csv, write_json};
+use dray_print::Printer;
 use dray_report::Chart;
 
 use crate::accuracy::{check_csv, check_json};
 use crate::export::{header, with_guesses};
 use crate::phase::Phases;
 use crate::request::{Request, Summary};
-use crate::{FiguresError, counted, interval, page};
+use crate::{FiguresError, counted, experiments, interval, page, render};
 
 /// Everything is made in memory before the first file is written.
 pub(crate) fn write(
@@ -24,33 +25,45 @@ pub(crate) fn write(
         let header = header(request, &summary.guesses, figure);
         let document = write_json(&header, &figure.outcomes)?;
         Ok([
-            (format!("{id}.csv"), table),
-            (format!("{id}.json"), document),
+            (format!("{id}.csv"), table.into_bytes()),
+            (format!("{id}.json"), document.into_bytes()),
         ])
     };
     let figures = summary.figures.iter().collect();
     let results = phases.each("tables of results", figures, results)?;
-    let mut files: Vec<(String, String)> = results.into_iter().flatten().collect();
-    let picture = |chart: &Chart| Ok((format!("{}.svg", chart.id), chart.to_svg()?));
-    files.extend(phases.each("pictures", charts.iter().collect(), picture)?);
+    let mut files: Vec<(String, Vec<u8>)> = results.into_iter().flatten().collect();
+    let known: Vec<_> = experiments(request.protocol)?
+        .iter()
+        .flat_map(render::names)
+        .collect();
+    let printer = Printer::new(request.pictures, &known, &charts);
+    let pictures = |chart: &Chart| Ok(printer.files(chart)?);
+    let pictures = phases.each("pictures", charts.iter().collect(), pictures)?;
+    files.extend(pictures.into_iter().flatten());
     if !summary.intervals.is_empty() {
         let id = interval::ID;
-        files.push((format!("{id}.csv"), interval::to_csv(&summary.intervals)));
+        files.push((
+            format!("{id}.csv"),
+            interval::to_csv(&summary.intervals).into_bytes(),
+        ));
         let json = serde_json::to_string_pretty(&summary.intervals)
             .expect("sizes and names only, and memory takes every write");
-        files.push((format!("{id}.json"), json + "\n"));
+        files.push((format!("{id}.json"), (json + "\n").into_bytes()));
     }
     if summary.has(counted::FIGURE) {
         let counts = counted::counts()?;
         let id = counted::ID;
-        files.push((format!("{id}.csv"), counted::to_csv(&counts)));
+        files.push((format!("{id}.csv"), counted::to_csv(&counts).into_bytes()));
         let json = serde_json::to_string_pretty(&counts)
             .expect("names and counts only, and memory takes every write");
-        files.push((format!("{id}.json"), json + "\n"));
+        files.push((format!("{id}.json"), (json + "\n").into_bytes()));
     }
     let evidence = crate::Evidence::kept(&request.platform)?;
     let parameters = request.platform.list().len();
-    files.push(("check.csv".to_owned(), check_csv(&summary.checked)));
+    files.push((
+        "check.csv".to_owned(),
+        check_csv(&summary.checked).into_bytes(),
+    ));
     files.push((
         "check.json".to_owned(),
         check_json(
@@ -59,13 +72,14 @@ pub(crate) fn write(
             evidence.as_ref(),
             &request.platform.name,
             parameters,
-        ),
+        )
+        .into_bytes(),
     ));
-    files.push(("index.html".to_owned(), report.to_html()?));
+    files.push(("index.html".to_owned(), report.to_html()?.into_bytes()));
     let mut paths = Vec::with_capacity(files.len());
-    for (name, text) in files {
+    for (name, bytes) in files {
         let path = request.out.join(name);
-        dray_output::write(&path, text.as_bytes())?;
+        dray_output::write(&path, &bytes)?;
         paths.push(path);
     }
     Ok(paths)

@@ -124,10 +124,10 @@ fn facts(request: &Request, summary: &Summary) -> Vec<(String, String)> {
     if !left_out.is_empty() {
         facts.push(("Left out", left_out.join("; ")));
     }
-    facts
+    let facts = facts
         .into_iter()
-        .map(|(name, text)| (name.to_owned(), text))
-        .collect()
+        .map(|(name, text)| (name.to_owned(), text));
+    facts.chain(request.asked.iter().cloned()).collect()
 }
 
 fn origin(origin: &str) -> String {
@@ -195,6 +195,8 @@ fn section(
     let experiment = &figure.experiment;
     let mut charts = render::charts(figure, context);
     let mut intro = vec![format!("What was published: {}", experiment.published)];
+    let differs = experiment.differs.iter();
+    intro.extend(differs.map(|why| format!("What differs from the published picture: {why}")));
     intro.extend(experiment.intro.iter().cloned());
     let seen = findings::of(figure);
     if !seen.is_empty() {

@@ -2,7 +2,9 @@
 
 mod stacked;
 
-use dray_experiment::{AxisUnit, BACKEND, Figure, Filter, Overlay, Panel, PanelKind, Point, Value};
+use dray_experiment::{
+    AxisUnit, BACKEND, Experiment, Figure, Filter, Overlay, Panel, PanelKind, Point, Value,
+};
 use dray_platform::PlatformFile;
 use dray_report::{Chart, ChartSize, Provenance, Series, SeriesKind};
 
@@ -54,6 +56,46 @@ pub(crate) fn charts(figure: &Figure, context: &Context<'_>) -> Vec<Chart> {
     charts
         .filter(|chart| !chart.series.is_empty() && !chart.categories.is_empty())
         .collect()
+}
+
+/// The names that the modelled series of an experiment have, by picture in print: whichever of them a
+/// run draws, each keeps its look.
+pub(crate) fn names(experiment: &Experiment) -> Vec<Vec<String>> {
+    let points = experiment.points();
+    let series = |names: &[String], filter: &Filter| {
+        let backends: Vec<Backend> = [Backend::Model, Backend::Cpu]
+            .into_iter()
+            .filter(|backend| points.iter().any(|p| matches(filter, p, *backend)))
+            .collect();
+        let beside_core = backends.contains(&Backend::Cpu);
+        let mut found: Vec<String> = Vec::new();
+        for backend in backends {
+            for point in points.iter().filter(|p| matches(filter, p, backend)) {
+                let name = label::series(backend, names, &reduced(point, backend), beside_core);
+                if !found.contains(&name) {
+                    found.push(name);
+                }
+            }
+        }
+        found
+    };
+    let panels = experiment.panels.iter();
+    let of_panel = |panel: &Panel| -> Vec<Vec<String>> {
+        let own = match panel.kind {
+            PanelKind::Stacked => {
+                let parts = panel
+                    .y
+                    .iter()
+                    .map(|metric| label::metric(metric).to_owned());
+                parts.chain(["software".to_owned()]).collect()
+            }
+            PanelKind::Bars | PanelKind::Lines => series(&panel.series, &panel.filter),
+        };
+        let overlays = panel.overlays.iter();
+        let overlays = overlays.map(|overlay| series(&overlay.series, &overlay.filter));
+        [own].into_iter().chain(overlays).collect()
+    };
+    panels.flat_map(of_panel).collect()
 }
 
 struct Drawing<'a> {

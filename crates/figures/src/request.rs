@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use dray_experiment::Figure;
 use dray_idxd::Profile;
 use dray_platform::PlatformFile;
+use dray_print::PictureStyle;
 
 use crate::device::{DeviceRequest, MeasuredDevice};
 use crate::guess::GuessIndex;
@@ -35,6 +36,10 @@ pub struct Request {
     pub device: Option<DeviceRequest>,
     /// Move payload bytes and check them, not only their time.
     pub move_bytes: bool,
+    /// How the pictures beside the report are drawn.
+    pub pictures: PictureStyle,
+    /// Facts about the run itself, for the head of the report: names and texts.
+    pub asked: Vec<(String, String)>,
     /// Output directory.
     pub out: PathBuf,
     /// Threads; 0: one per core.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use dray_figures::{FiguresError, Progress, Protocol, Request, run};
 use dray_idxd::Profile;
+use dray_print::PictureStyle;
 
 /// Stops after so many points.
 struct StopAfter {
@@ -63,6 +64,8 @@ fn request(out: &Path, poll_ns: f64) -> Request {
         measure_cpu: false,
         device: None,
         move_bytes: false,
+        pictures: PictureStyle::Page,
+        asked: Vec::new(),
         out: out.to_owned(),
         jobs: 1,
     }

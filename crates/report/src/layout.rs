@@ -304,7 +304,10 @@ fn foot_text(chart: &Chart, style: &Style) -> String {
         text.push_str(&chart.footer);
         text.push_str(" · ");
     }
-    text.push_str("data: ");
+    let printed = style.points.is_some();
+    if !printed {
+        text.push_str("data: ");
+    }
     text.push_str(&kinds.join(", "));
     if chart.has_guess() {
         text.push_str(" · ");
@@ -312,7 +315,10 @@ fn foot_text(chart: &Chart, style: &Style) -> String {
             text.push_str(GUESS);
             text.push(' ');
         }
-        text.push_str("rests on a guess");
+        text.push_str(match printed {
+            true => "guess",
+            false => "rests on a guess",
+        });
     }
     text
 }

@@ -15,6 +15,18 @@ const HUES: [[u8; 3]; 7] = [
     [110, 110, 110],
 ];
 
+/// The same and black, for print: as many as there are markers and patterns.
+const PRINT_HUES: [[u8; 3]; 8] = [
+    HUES[0],
+    HUES[1],
+    HUES[2],
+    HUES[3],
+    HUES[4],
+    HUES[5],
+    HUES[6],
+    [0, 0, 0],
+];
+
 /// Form of a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -158,14 +170,16 @@ impl Paint {
         let looks = chart.series.iter().zip(numbers).enumerate();
         looks
             .map(|(index, (series, number))| {
-                let [red, green, blue] = HUES[number % HUES.len()];
-                let hue = format!("#{red:02x}{green:02x}{blue:02x}");
+                let rgb = PRINT_HUES[number % PRINT_HUES.len()];
+                // The second round of hues meets other patterns and markers.
+                let form = number + number / PRINT_HUES.len();
+                let hue = shade(rgb, 0, 1);
                 let bars = matches!(series.drawn_as(), SeriesKind::Bars | SeriesKind::Stacked);
-                let pattern = PATTERNS[number % PATTERNS.len()]
+                let pattern = PATTERNS[form % PATTERNS.len()]
                     .filter(|_| bars && series.provenance != Provenance::Counted)
                     .map(|weave| Pattern {
                         weave,
-                        ground: shade(HUES[number % HUES.len()], 0, 4),
+                        ground: shade(rgb, 0, 4),
                         tile: 6,
                     });
                 let white = || "#ffffff".to_owned();
@@ -186,9 +200,9 @@ impl Paint {
                     fill,
                     edge,
                     dash: [None, Some(Dash::Long), Some(Dash::Short), Some(Dash::Mixed)]
-                        [number / SHAPES.len() % 4],
+                        [number / PRINT_HUES.len() % 4],
                     pattern,
-                    shape: SHAPES[number % SHAPES.len()],
+                    shape: SHAPES[form % SHAPES.len()],
                 }
             })
             .collect()

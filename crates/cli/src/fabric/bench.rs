@@ -12,10 +12,12 @@ use dray_pcie::bench::{
     Check, CheckRow, FabricExperiment, Tolerance, Verdict, built_in_experiments, built_in_text,
     check_all, report, run_experiment, trace_experiment,
 };
+use dray_print::PictureStyle;
 use dray_suggest::suggest;
 use serde_json::json;
 
 use super::{check_estimators, comparison};
+use crate::asked;
 use crate::complain::Usage;
 use crate::print::{self, Format};
 use crate::progress::Bar;
@@ -27,6 +29,7 @@ Examples:
   dray fabric bench --check                  beside every published number
   dray fabric bench --only arrival --trace tlps.json TLPs and transfers for ui.perfetto.dev
   dray fabric bench --toml switch > mine.toml        a built-in file, to change
+  dray fabric bench --only tails --style paper       also PDF and PNG for a paper
   dray fabric bench --file mine.toml                 an experiment of your own
 
 The same seed gives the same numbers on every machine.
@@ -63,6 +66,10 @@ pub(crate) struct Args {
     /// Seed of random arrivals.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// How the pictures beside the report are drawn: as on the page, or for a paper, one column wide or
+    /// two, as SVG, PDF and PNG.
+    #[arg(long, value_name = "page|paper|paper-wide", default_value = "page", value_parser = print::picture_style())]
+    style: PictureStyle,
     /// Directory for the report.
     #[arg(long, value_name = "DIR", default_value = "dray-fabric")]
     out: PathBuf,
@@ -146,9 +153,16 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bar.done();
     }
     bar.clear();
-    let written = report(&runs, &checked, parts, args.seed)?;
-    for (name, text) in &written.files {
-        dray_output::write(&args.out.join(name), text.as_bytes())?;
+    let written = report(
+        &runs,
+        &checked,
+        parts,
+        args.seed,
+        args.style,
+        asked::facts(),
+    )?;
+    for (name, bytes) in &written.files {
+        dray_output::write(&args.out.join(name), bytes)?;
     }
     page.write(written.html.as_bytes())?;
     if let Some(format) = args.format {

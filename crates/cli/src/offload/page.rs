@@ -11,6 +11,7 @@ use dray_report::{
 use super::summary::{aligned, percent, sentences, time};
 use super::survey::SurveyResult;
 use super::verdict::verdict;
+use crate::asked;
 
 /// SiteNames in the chart and in the table.
 const IN_CHART: usize = 8;
@@ -34,7 +35,11 @@ pub(super) fn html(found: &SurveyResult) -> Result<String, ReportError> {
     let report = Report {
         title: "Would a DSA help this program?".to_owned(),
         subtitle: format!("Survey of {}", found.command),
-        facts: facts.map(|(name, value)| (name.to_owned(), value)).into(),
+        facts: facts
+            .map(|(name, value)| (name.to_owned(), value))
+            .into_iter()
+            .chain(asked::facts())
+            .collect(),
         summary: [verdict(found), sentences(found)].concat(),
         sections,
         footer: GENERATOR.to_owned(),

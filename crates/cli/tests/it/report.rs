@@ -69,16 +69,58 @@ fn results_do_not_depend_on_the_number_of_threads() {
     let dir = directory();
     for jobs in ["1", "2"] {
         let run = format!("figures {SMALL} --jobs {jobs} --out {jobs}");
-        dray(dir.path(), &run).assert().success();
+        let mut run = dray(dir.path(), &run);
+        run.env("SOURCE_DATE_EPOCH", "0").assert().success();
     }
     let (one, two) = (files(&dir.path().join("1")), files(&dir.path().join("2")));
     assert_eq!(
         one.keys().collect::<Vec<_>>(),
         two.keys().collect::<Vec<_>>()
     );
+    let page = String::from_utf8(one["index.html"].clone()).unwrap();
+    assert!(page.contains("1970-01-01T00:00:00Z") && page.contains("--jobs 1 --out 1"));
     for (name, bytes) in &one {
-        assert!(*bytes == two[name], "{name} differs");
+        // The page names the command that wrote it.
+        let bytes = match name.as_str() {
+            "index.html" => page
+                .replace("--jobs 1 --out 1", "--jobs 2 --out 2")
+                .into_bytes(),
+            _ => bytes.clone(),
+        };
+        assert!(bytes == two[name], "{name} differs");
     }
+}
+
+#[test]
+fn pictures_for_a_paper_come_as_svg_pdf_and_png() {
+    let dir = directory();
+    let run = |style: &str| {
+        let flags = "--only fig6a,fig3 --set size=256,4k --set batch=1,4";
+        dray(
+            dir.path(),
+            &format!("figures {flags} --style {style} --out {style}"),
+        )
+        .assert()
+        .success();
+        files(&dir.path().join(style))
+    };
+    let (page, column, wide) = (run("page"), run("paper"), run("paper-wide"));
+    // The latency of figure 6a is a panel of its own on the page, too; no picture comes twice.
+    for name in ["fig3", "fig6a", "fig6a-latency"] {
+        assert!(!page.contains_key(&format!("{name}.pdf")));
+        let svg = |files: &BTreeMap<String, Vec<u8>>| {
+            String::from_utf8(files[&format!("{name}.svg")].clone()).unwrap()
+        };
+        assert!(svg(&page).contains("width=\"860\""), "{name}");
+        assert!(svg(&column).contains("width=\"252pt\""), "{name}");
+        assert!(svg(&wide).contains("width=\"516pt\""), "{name}");
+        for files in [&column, &wide] {
+            assert!(files[&format!("{name}.pdf")].starts_with(b"%PDF-"));
+            assert!(files[&format!("{name}.png")].starts_with(b"\x89PNG"));
+        }
+    }
+    // One axis a picture.
+    assert!(!String::from_utf8_lossy(&column["fig6a.svg"]).contains("Latency"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod charts;
 
 use dray_experiment::{Header, write_csv, write_json};
+use dray_print::{PictureStyle, Printer};
 use dray_report::{Cell, Column, Report, RowClass, Section, Table};
 
 use super::check::{Check, Tolerance, Verdict, parameters};
@@ -20,9 +21,9 @@ const GENERATOR: &str = concat!("dray ", env!("CARGO_PKG_VERSION"));
 pub struct FabricReport {
     /// The page.
     pub html: String,
-    /// Names and contents of the other files: a CSV and a JSON file for each experiment, an SVG
-    /// file for each chart.
-    pub files: Vec<(String, String)>,
+    /// Names and contents of the other files: a CSV and a JSON file for each experiment, the pictures
+    /// of each chart.
+    pub files: Vec<(String, Vec<u8>)>,
 }
 
 /// A section that the experiments do not make, with files beside the page: names and contents.
@@ -34,7 +35,7 @@ pub struct ReportPart {
     pub files: Vec<(String, String)>,
 }
 
-/// Draws the report; `parts` stand after the experiments.
+/// Draws the report; `parts` stand after the experiments, `asked` with the facts at the head.
 ///
 /// # Errors
 ///
@@ -44,16 +45,14 @@ pub fn report(
     checks: &[Check],
     parts: Vec<ReportPart>,
     seed: u64,
+    pictures: PictureStyle,
+    asked: Vec<(String, String)>,
 ) -> Result<FabricReport, PcieError> {
     let fail = |error: String| PcieError::Report(error);
     let mut files = Vec::new();
     let mut sections = Vec::new();
     for (experiment, outcomes) in runs {
         let section = section(experiment, outcomes);
-        for chart in &section.charts {
-            let svg = chart.to_svg().map_err(|error| fail(error.to_string()))?;
-            files.push((format!("{}.svg", chart.id), svg));
-        }
         let rows: Vec<_> = outcomes
             .iter()
             .map(|outcome| outcome.outcome(experiment.swept()))
@@ -66,17 +65,25 @@ pub fn report(
             guess: None,
         };
         let json = write_json(&header, &rows).map_err(|error| fail(error.to_string()))?;
-        files.push((format!("{}.csv", experiment.id), write_csv(&rows)));
-        files.push((format!("{}.json", experiment.id), json));
+        files.push((
+            format!("{}.csv", experiment.id),
+            write_csv(&rows).into_bytes(),
+        ));
+        files.push((format!("{}.json", experiment.id), json.into_bytes()));
         sections.push(section);
     }
     for part in parts {
-        for chart in &part.section.charts {
-            let svg = chart.to_svg().map_err(|error| fail(error.to_string()))?;
-            files.push((format!("{}.svg", chart.id), svg));
-        }
-        files.extend(part.files);
+        let bytes = |(name, text): (String, String)| (name, text.into_bytes());
+        files.extend(part.files.into_iter().map(bytes));
         sections.push(part.section);
+    }
+    let charts = || sections.iter().flat_map(|section| &section.charts);
+    let printer = Printer::new(pictures, &[], charts());
+    for chart in charts() {
+        let pictures = printer
+            .files(chart)
+            .map_err(|error| fail(error.to_string()))?;
+        files.extend(pictures);
     }
     if !checks.is_empty() {
         sections.push(check_section(checks));
@@ -94,12 +101,15 @@ pub fn report(
     let report = Report {
         title: "What this PCIe fabric does".to_owned(),
         subtitle: "The experiments of a published characterisation of routable PCIe, in a simulator of TLPs and credits".to_owned(),
-        facts: vec![
+        facts: [
             ("Program".to_owned(), GENERATOR.to_owned()),
             ("Seed".to_owned(), seed.to_string()),
             ("Published".to_owned(), "Hou, Zhang, Wang, Liu: Understanding Routable PCIe Performance for Composable Infrastructures, NSDI 2024".to_owned()),
             ("Units".to_owned(), "GiB/s is 2^30 bytes a second; the published figures are read as GiB/s".to_owned()),
-        ],
+        ]
+        .into_iter()
+        .chain(asked)
+        .collect(),
         summary,
         sections,
         footer: format!("Written by {GENERATOR}."),
