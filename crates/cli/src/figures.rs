@@ -78,6 +78,11 @@ pub(crate) struct Args {
     #[arg(long)]
     move_bytes: bool,
 
+    /// Draw the 90 % interval of each modelled value, all parameters anywhere in their ranges; takes
+    /// minutes. The intervals are in intervals.csv, too.
+    #[arg(long, conflicts_with_all = ["list", "check"])]
+    intervals: bool,
+
     /// How the pictures beside the report are drawn: as on the page, or for a paper, one column wide or
     /// two, as SVG, PDF and PNG.
     #[arg(long, value_name = "page|paper|paper-wide", default_value = "page", value_parser = print::picture_style(), conflicts_with_all = ["list", "check"])]
@@ -179,6 +184,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             state: config::state(),
         }),
         move_bytes: args.move_bytes,
+        intervals: args.intervals,
         pictures: args.style,
         asked: asked::facts(),
         out: args.out.clone(),

@@ -46,6 +46,7 @@ mod request;
 mod run;
 mod sensitivity;
 mod setup;
+mod span;
 mod task;
 mod tenants;
 mod tiers;
@@ -85,6 +86,7 @@ pub use recover::{
 pub use refused::RefusedPoints;
 pub use request::{GENERATOR, Request, Summary};
 pub use run::{accuracy, run};
+pub use span::Ends;
 pub use task::Backend;
 pub use tenants::{Neighbour, Sharing, Tenants};
 pub use used::Used;

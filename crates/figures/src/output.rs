@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dray_experiment::{Figure, write_csv, write_json};
+use dray_experiment::{Figure, csv_table, write_csv, write_json};
 use dray_print::Printer;
 use dray_report::Chart;
 
@@ -40,6 +40,9 @@ pub(crate) fn write(
     let pictures = |chart: &Chart| Ok(printer.files(chart)?);
     let pictures = phases.each("pictures", charts.iter().collect(), pictures)?;
     files.extend(pictures.into_iter().flatten());
+    if request.intervals {
+        files.push(("intervals.csv".to_owned(), spans_csv(&charts).into_bytes()));
+    }
     if !summary.intervals.is_empty() {
         let id = interval::ID;
         files.push((
@@ -83,4 +86,29 @@ pub(crate) fn write(
         paths.push(path);
     }
     Ok(paths)
+}
+
+/// The intervals that the charts draw, a line each.
+fn spans_csv(charts: &[Chart]) -> String {
+    let rows = charts.iter().flat_map(|chart| {
+        let rows = chart.series.iter().flat_map(move |series| {
+            let values = series.values.iter().zip(&series.spans);
+            values
+                .zip(&chart.categories)
+                .filter_map(move |((value, span), category)| {
+                    let (low, high) = (*span)?;
+                    Some(vec![
+                        chart.id.clone(),
+                        series.name.clone(),
+                        category.clone(),
+                        (*value)?.to_string(),
+                        low.to_string(),
+                        high.to_string(),
+                    ])
+                })
+        });
+        rows.collect::<Vec<_>>()
+    });
+    let names = ["chart", "series", "category", "value", "low_90", "high_90"];
+    csv_table(&names, rows)
 }

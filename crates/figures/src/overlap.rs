@@ -12,6 +12,7 @@ pub(crate) fn merge(rows: &mut Vec<Row>) {
         let same = merged.iter_mut().find(|known| {
             known.backend == row.backend
                 && known.values == row.values
+                && known.spans == row.spans
                 && known.never == row.never
                 && known.published == row.published
         });
@@ -67,6 +68,7 @@ mod tests {
             name: name.to_owned(),
             backend: Backend::Model,
             values: values.iter().map(|v| Some(*v)).collect(),
+            spans: Vec::new(),
             published: Vec::new(),
             never: Vec::new(),
             guess: false,

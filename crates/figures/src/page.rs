@@ -31,6 +31,7 @@ pub(crate) fn report(
     let context = Context {
         platform: &request.platform,
         guesses: &summary.guesses,
+        ends: &summary.ends,
         published: &published,
         footer: &footer,
     };

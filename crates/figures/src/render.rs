@@ -14,7 +14,7 @@ use crate::hues::Hues;
 use crate::overlap;
 use crate::published::Published;
 use crate::task::{Backend, reduced};
-use crate::{Metric, label};
+use crate::{Ends, Metric, label};
 
 /// What all charts of a report share.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Context<'a> {
     pub(crate) platform: &'a PlatformFile,
     /// The guesses behind the results.
     pub(crate) guesses: &'a GuessIndex,
+    /// The figures at the ends of the parameters' ranges.
+    pub(crate) ends: &'a Ends,
     /// Numbers that were published for the very configuration of a point.
     pub(crate) published: &'a Published,
     /// Platform, profile and version.
@@ -35,6 +37,8 @@ pub(crate) struct Row {
     pub(crate) backend: Backend,
     /// Points along the axis, with their value.
     pub(crate) values: Vec<Option<f64>>,
+    /// Their 90 % intervals.
+    pub(crate) spans: Vec<Option<(f64, f64)>>,
     pub(crate) published: Vec<Option<f64>>,
     /// Columns where there is no size from which the device wins.
     pub(crate) never: Vec<usize>,
@@ -267,6 +271,7 @@ impl Drawing<'_> {
                         name,
                         backend,
                         values: vec![None; xs.len()],
+                        spans: vec![None; xs.len()],
                         published: vec![None; xs.len()],
                         never: Vec::new(),
                         guess: false,
@@ -274,7 +279,18 @@ impl Drawing<'_> {
                     });
                     rows.len() - 1
                 });
-                rows[row].values[column] = self.value(point, backend, metric, unit);
+                let value = self.value(None, point, backend, metric);
+                rows[row].values[column] = value.map(|value| unit.apply(value));
+                rows[row].spans[column] = value.and_then(|value| {
+                    let id = &self.figure.experiment.id;
+                    let at = |end: Option<&Figure>| self.value(end, point, backend, metric);
+                    let at = self
+                        .context
+                        .ends
+                        .interval(id, value, at)
+                        .filter(|_| !backend.is_measured());
+                    at.map(|(low, high)| (unit.apply(low), unit.apply(high)))
+                });
                 if self.is_never(&run, metric) {
                     rows[row].never.push(column);
                 }
@@ -297,17 +313,25 @@ impl Drawing<'_> {
             && outcome.is_some_and(|o| o.metric(metric).is_none())
     }
 
-    /// What a point gave, in the unit of the axis; divided, if the panel divides.
-    fn value(&self, point: &Point, backend: Backend, metric: &str, unit: AxisUnit) -> Option<f64> {
-        let value = self
-            .figure
-            .outcome(&reduced(point, backend))?
-            .metric(metric)?;
-        let Some(base) = self.base(point, backend) else {
-            return Some(unit.apply(value));
+    /// What a point gave; divided, if the panel divides. At an `end` of a parameter's range the figure there
+    /// says what it gave, or, where it says nothing, that it is the same.
+    fn value(
+        &self,
+        end: Option<&Figure>,
+        point: &Point,
+        backend: Backend,
+        metric: &str,
+    ) -> Option<f64> {
+        let of = |point: &Point| {
+            let there = end.and_then(|end| end.outcome(point));
+            there.or_else(|| self.figure.outcome(point))?.metric(metric)
         };
-        let below = self.figure.outcome(&base)?.metric(metric)?;
-        (below > 0.0).then(|| unit.apply(value / below))
+        let value = of(&reduced(point, backend))?;
+        let Some(base) = self.base(point, backend) else {
+            return Some(value);
+        };
+        let below = of(&base)?;
+        (below > 0.0).then(|| value / below)
     }
 
     /// The point that is divided by.
@@ -416,6 +440,9 @@ fn series(row: &Row, kind: SeriesKind) -> Series {
     let mut series = Series::new(row.name.as_str(), provenance, kind, row.values.clone());
     series.guess = row.guess;
     series.beyond = row.never.clone();
+    if row.spans.iter().any(Option::is_some) {
+        series.spans.clone_from(&row.spans);
+    }
     series.family(row.family)
 }
 

@@ -10,7 +10,7 @@ use dray_print::PictureStyle;
 use crate::device::{DeviceRequest, MeasuredDevice};
 use crate::guess::GuessIndex;
 use crate::measured::Machine;
-use crate::{CheckedTable, Interval, Protocol, RefusedPoints};
+use crate::{CheckedTable, Ends, Interval, Protocol, RefusedPoints};
 
 /// Program and version, as it stands in every file that is written.
 pub const GENERATOR: &str = concat!("dray ", env!("CARGO_PKG_VERSION"));
@@ -36,6 +36,8 @@ pub struct Request {
     pub device: Option<DeviceRequest>,
     /// Move payload bytes and check them, not only their time.
     pub move_bytes: bool,
+    /// Also work out the 90 % interval of each modelled value.
+    pub intervals: bool,
     /// How the pictures beside the report are drawn.
     pub pictures: PictureStyle,
     /// Facts about the run itself, for the head of the report: names and texts.
@@ -53,6 +55,8 @@ pub struct Summary {
     pub figures: Vec<Figure>,
     /// The guesses behind the figures.
     pub guesses: GuessIndex,
+    /// The figures at the ends of the parameters' ranges, if intervals are drawn.
+    pub ends: Ends,
     /// What is to be said of the break-even figure: between which sizes it lies.
     pub intervals: Vec<Interval>,
     /// The model beside the published numbers.

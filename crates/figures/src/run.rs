@@ -16,7 +16,7 @@ use crate::phase::Phases;
 use crate::request::{GENERATOR, Request, Summary};
 use crate::task::{Backend, Job, Measured, Planned, tasks};
 use crate::{
-    CheckedTable, FiguresError, KnownRuns, Metrics, Model, catalog, interval, output,
+    CheckedTable, Ends, FiguresError, KnownRuns, Metrics, Model, catalog, interval, output,
     reference_tables,
 };
 
@@ -67,12 +67,12 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
     let pool = pool.map_err(|source| FiguresError::Threads { source })?;
     let store = Store::open(&request.out, &fingerprint(request))?;
     let running = Run::start(&store, progress, tasks.len());
-    let modelled: Vec<&Task<Job>> = tasks
+    let modelled_tasks: Vec<&Task<Job>> = tasks
         .iter()
         .filter(|task| !task.work.backend.is_measured())
         .collect();
     let modelled = pool.install(|| {
-        running.parallel(&modelled, |task| {
+        running.parallel(&modelled_tasks, |task| {
             named(task, model.run(&task.work.workload)).map(Metrics::into_vec)
         })
     })?;
@@ -92,7 +92,12 @@ pub fn run(request: &Request, progress: &dyn Progress) -> Result<Summary, Figure
         });
     };
     let figures = figures(experiments, &tasks, outcomes);
+    let ends = match request.intervals {
+        true => pool.install(|| Ends::run(&model, &figures, &modelled_tasks, phases))?,
+        false => Ends::default(),
+    };
     let mut summary = Summary {
+        ends,
         guesses: pool.install(|| GuessIndex::find(&model, &figures, phases))?,
         intervals: pool.install(|| interval::intervals(&model, &figures, phases))?,
         figures,

@@ -64,6 +64,7 @@ fn request(out: &Path, poll_ns: f64) -> Request {
         measure_cpu: false,
         device: None,
         move_bytes: false,
+        intervals: false,
         pictures: PictureStyle::Page,
         asked: Vec::new(),
         out: out.to_owned(),

@@ -46,7 +46,7 @@ impl Cluster {
     }
 
     /// Bars leave a gap where they are wide enough for it.
-    fn width(&self) -> f64 {
+    pub(crate) fn width(&self) -> f64 {
         match self.pitch {
             pitch if pitch >= 6.0 => pitch - 1.0,
             pitch if pitch >= 3.0 => pitch - 0.5,

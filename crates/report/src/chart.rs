@@ -142,12 +142,29 @@ impl Chart {
                 series: name(),
             });
         }
+        if !series.spans.is_empty() && series.spans.len() != self.categories.len() {
+            return Err(ReportError::SeriesLength {
+                chart: chart(),
+                series: name(),
+                values: series.spans.len(),
+                categories: self.categories.len(),
+            });
+        }
         let stacked = series.drawn_as() == SeriesKind::Stacked;
         if stacked && self.log_y && series.axis == Axis::Left {
             return Err(ReportError::StackOnLog {
                 chart: chart(),
                 series: name(),
             });
+        }
+        for (index, category) in self.categories.iter().enumerate() {
+            for end in series
+                .span(index)
+                .into_iter()
+                .flat_map(|(low, high)| [low, high])
+            {
+                self.check_value(&series.name, category, series.axis, end)?;
+            }
         }
         for (category, value) in self.categories.iter().zip(&series.values) {
             let Some(value) = *value else { continue };

@@ -258,7 +258,7 @@ fn extremes(chart: &Chart, axis: Axis) -> Vec<f64> {
     let of_axis = || chart.series.iter().filter(|s| s.axis == axis);
     let single = of_axis()
         .filter(|s| s.drawn_as() != SeriesKind::Stacked)
-        .flat_map(|s| s.values.iter().flatten().copied());
+        .flat_map(|s| s.values.iter().flatten().copied().chain(s.span_ends()));
     let sums = (0..chart.categories.len()).map(|category| {
         of_axis()
             .filter(|s| s.drawn_as() == SeriesKind::Stacked)
@@ -309,6 +309,9 @@ fn foot_text(chart: &Chart, style: &Style) -> String {
         text.push_str("data: ");
     }
     text.push_str(&kinds.join(", "));
+    if chart.series.iter().any(|s| s.span_ends().next().is_some()) {
+        text.push_str(" · whiskers: 90 % interval");
+    }
     if chart.has_guess() {
         text.push_str(" · ");
         if !chart.is_all_guessed() {

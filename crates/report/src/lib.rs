@@ -29,6 +29,7 @@ mod style;
 mod svg;
 mod table;
 mod text;
+mod whiskers;
 
 pub use chart::{Chart, ChartSize};
 pub use error::ReportError;

@@ -5,7 +5,7 @@ use crate::layout::{Layout, Placed};
 use crate::paint::{self, Paint};
 use crate::style::Style;
 use crate::svg::{GRID, Svg};
-use crate::{Axis, Chart, Series, axes, legend, lines, number};
+use crate::{Axis, Chart, Series, axes, legend, lines, number, whiskers};
 
 /// Fonts of about the same width; none of them is needed.
 const FONTS: &str = "Helvetica, Arial, 'Liberation Sans', 'Nimbus Sans', 'DejaVu Sans', sans-serif";
@@ -50,6 +50,7 @@ pub(crate) fn draw(chart: &Chart, style: Style, drawn: &Drawn) -> String {
         legend::reference_line(&mut svg, layout.frame.left, layout.frame.right, y);
     }
     axes::draw(&mut svg, chart, &layout);
+    whiskers::draw(&mut svg, chart, &layout, &cluster);
     lines::draw(&mut svg, chart, &layout, &cluster, &paints);
     let (x, y) = layout.legend_at;
     layout.legend.draw(&mut svg, chart, &paints, x, y);
@@ -161,8 +162,16 @@ pub(crate) fn tooltip(chart: &Chart, series: &Series, category: usize, value: f6
         None => String::new(),
     };
     let guess = if series.guess { ", guess" } else { "" };
+    let span = match series.span(category) {
+        Some((low, high)) => format!(
+            " ({} to {}, 90 %)",
+            number::significant(low),
+            number::significant(high)
+        ),
+        None => String::new(),
+    };
     format!(
-        "{}, {group}{}: {} · {axis} · {}{guess}",
+        "{}, {group}{}: {}{span} · {axis} · {}{guess}",
         series.name,
         chart.categories[category],
         number::significant(value),

@@ -45,6 +45,9 @@ pub struct Series {
     pub axis: Axis,
     /// One value per category; `None` is left out, not drawn as 0.
     pub values: Vec<Option<f64>>,
+    /// The 90 % interval of each value, lower end first: empty, or one for each category. It is drawn as a
+    /// whisker, of bars that stand on each other not at all.
+    pub spans: Vec<Option<(f64, f64)>>,
     /// Series of one family share a hue and differ in shade, light to dark in their order.
     ///
     /// Shades are counted per provenance: the second modelled and the second measured series of a
@@ -70,6 +73,7 @@ impl Series {
             kind,
             axis: Axis::Left,
             values,
+            spans: Vec::new(),
             family: None,
             beyond: Vec::new(),
         }
@@ -91,6 +95,22 @@ impl Series {
     pub fn family(mut self, family: u8) -> Self {
         self.family = Some(family);
         self
+    }
+
+    /// The interval of a category that is drawn.
+    pub(crate) fn span(&self, category: usize) -> Option<(f64, f64)> {
+        let drawn = self.drawn_as() != SeriesKind::Stacked;
+        self.spans
+            .get(category)
+            .copied()
+            .flatten()
+            .filter(|_| drawn)
+    }
+
+    /// Both ends of every interval that is drawn.
+    pub(crate) fn span_ends(&self) -> impl Iterator<Item = f64> + '_ {
+        let spans = (0..self.spans.len()).filter_map(|category| self.span(category));
+        spans.flat_map(|(low, high)| [low, high])
     }
 
     /// What it is drawn as: published numbers are never bars and never joined.
