@@ -31,6 +31,7 @@ Examples:
   dray figures --config my-profile.json --measure-cpu
   dray figures --protocol seed --out seed
   dray figures --only fig2,fig3 --style paper --out paper
+  dray figures --only fig3 --intervals
   dray figures --check --format json
 
 The publication is A Quantitative Analysis and Guidelines of Data Streaming

@@ -3,7 +3,7 @@
 //!
 //! PDF and PNG are made from the SVG by svg2pdf and resvg. Both need a font, and a machine may have
 //! none: DejaVu Sans Condensed is built in, which is as wide as the Helvetica that charts are laid out
-//! for, and is embedded in each PDF as far as it is used.
+//! for. A PDF has the outlines of its letters, and needs no font.
 
 mod vector;
 
@@ -174,7 +174,7 @@ mod tests {
         let pdf = file(&files, "f.pdf");
         let text = String::from_utf8_lossy(&pdf);
         assert!(text.contains("/MediaBox [0 0 252 "), "{text}");
-        assert!(text.contains("DejaVuSansCondensed"), "the font is embedded");
+        assert!(!text.contains("/Font"), "a printer needs no font");
         // Width and height stand in the header of a PNG: 3.5 inches of 300 dots.
         let png = file(&files, "f.png");
         assert_eq!(png[..8], *b"\x89PNG\r\n\x1a\n");

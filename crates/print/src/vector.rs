@@ -53,7 +53,7 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// As a page of its own size, its text as text.
+    /// As a page of its own size, its text as outlines.
     pub(crate) fn to_pdf(&self) -> Result<Vec<u8>, String> {
         let page = PageOptions { dpi: SVG_DPI };
         svg2pdf::to_pdf(&self.tree, ConversionOptions::default(), page)
