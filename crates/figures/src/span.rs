@@ -148,7 +148,7 @@ mod tests {
             ends.interval(&id, 100.0, of)
         };
         let (low, high) = interval(std::slice::from_ref(&one)).unwrap();
-        assert!(90.0 <= low && low < 100.0 && 100.0 < high && high <= 110.0);
+        assert!((90.0..100.0).contains(&low) && high > 100.0 && high <= 110.0);
         let (lower, higher) = interval(&[one, two]).unwrap();
         assert!(lower == low && higher > high, "{lower} {higher}");
         assert_eq!(interval(&[]), None);

@@ -78,7 +78,7 @@ mod tests {
             .to_svg()
             .unwrap();
         assert!(!without.contains("90 %"));
-        assert!(with.contains("4.00 (3.00 to 19.0, 90 %)"), "{with}");
+        assert!(with.contains("4.000 (3.000 to 19.00, 90 %)"), "{with}");
         assert!(with.contains("whiskers: 90 % interval"));
         assert!(
             with.contains(">20<"),

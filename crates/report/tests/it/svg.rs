@@ -287,6 +287,10 @@ fn any_series(categories: usize) -> impl Strategy<Value = Series> {
                 guess,
                 kind: [Bars, Line, Points, Stacked][kind],
                 axis: if right { Axis::Right } else { Axis::Left },
+                spans: values
+                    .iter()
+                    .map(|v| v.map(|v| (v * 0.5, v * 2.0)))
+                    .collect(),
                 values,
                 family,
                 beyond: if right { vec![0] } else { Vec::new() },
