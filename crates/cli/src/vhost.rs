@@ -1,6 +1,7 @@
 //! `dray vhost`.
 
 mod assign;
+mod cores;
 mod events;
 mod port;
 mod show;
@@ -16,10 +17,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::ValueEnum;
 use dray_experiment::parse_bytes;
-use dray_vhost::forward::{Mode, Report, Switch};
+use dray_vhost::forward::{IDLE_STEPS, Mode, Report, Switch};
 
 use crate::print::{self, TextOrJson};
 use assign::{Dmas, Wiring};
+use cores::Cores;
 use events::EventLog;
 use port::PortSpec;
 use stats::StatsFile;
@@ -29,6 +31,7 @@ Examples:
   dray vhost --port /tmp/a.sock --port /tmp/b.sock --forward switch
   dray vhost --port /tmp/a.sock --forward icmp --duration 10 --stats-file stats.json
   dray vhost --port /tmp/a.sock,queues=2 --forward mac --mover virtual
+  dray vhost --port /tmp/a.sock,queues=4 --port tap:dray1 --cores 2-3
   dray vhost --port /tmp/a.sock,client --mover hw --dmas '[txd0@wq0.0,rxd0@wq0.1]'
   dray vhost --port /tmp/a.sock --port tap:dray0 --forward switch --interrupt
   dray vhost --port /tmp/a.sock --port xdp:eth1 --forward mac
@@ -44,8 +47,6 @@ no DSA.";
 
 /// Copies of packets in flight when it ends are waited for, at most so long.
 const END: Duration = Duration::from_secs(2);
-/// Steps without work before interrupt mode sleeps.
-const IDLE_STEPS: u32 = 64;
 
 /// Address space for the memory of all front ends, in bytes: half of what a process has. The other half
 /// is for the moment at which an old and a new map of a port are there.
@@ -82,6 +83,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = threshold,
           default_value_t = dray_vhost::queue::DEFAULT_COPY_THRESHOLD)]
     copy_threshold: u32,
+    /// Threads, one on each of these cores: queue pairs are spread over them, and move when the load shifts.
+    #[arg(
+        help = "Threads, one on each of these cores, such as 2-3 or 0,4: queue pairs are spread over them, and move when the load shifts",
+        long,
+        value_name = "LIST"
+    )]
+    cores: Option<Cores>,
     /// Sleep when there is nothing to do, until a guest notifies; without it the core polls.
     #[arg(long)]
     interrupt: bool,
@@ -141,17 +149,10 @@ fn seconds(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stats = args.stats_file.as_deref().map(StatsFile::open);
     let stats = stats.transpose()?;
-    let mut channels = assign::open(args.mover, args.dmas.as_ref(), args.ports.len())?;
-    let Wiring {
-        channels: list,
-        ports: wires,
-    } = &mut channels;
-    let mut ports = Vec::new();
-    let share = ADDRESS_SPACE / args.ports.len() as u64;
-    for (spec, wire) in args.ports.iter().zip(wires.iter()) {
-        ports.push(spec.open(wire, args.copy_threshold, share, list)?);
-    }
-    let names: Vec<String> = args.ports.iter().map(PortSpec::to_string).collect();
+    let cores = args.cores.as_ref().map(Cores::usable).transpose()?;
+    let threads = cores.map_or(1, <[usize]>::len);
+    let wiring = assign::open(args.mover, args.dmas.as_ref(), args.ports.len(), threads)?;
+    let Wiring { channels, ports } = wiring;
     let mode = match args.forward {
         Forward::Io => Mode::Io,
         Forward::Mac => Mode::Mac,
@@ -160,13 +161,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Forward::Icmp => Mode::Icmp,
         Forward::Switch => Mode::Switch,
     };
-    let mut switch = Switch::new(ports, channels.channels, mode);
+    let mut switch = Switch::with_threads(channels, mode)?;
+    let share = ADDRESS_SPACE / args.ports.len() as u64;
+    for (spec, wires) in args.ports.iter().zip(&ports) {
+        spec.add(&mut switch, wires, args.copy_threshold, share)?;
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst))
         .context("cannot install the handler of ctrl-C")?;
+    if let Some(cores) = cores {
+        switch.start(cores, args.interrupt)?;
+    }
     let started = Instant::now();
-    let result = forward(args, &mut switch, &stop, started, (&names, stats.as_ref()));
+    let result = forward(args, &mut switch, &stop, started, stats.as_ref());
     let mut events = Vec::new();
     if !switch.close(END, &mut events) {
         eprintln!(
@@ -175,7 +183,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     result?;
-    let report = switch.report(started.elapsed().as_secs_f64(), &names);
+    let report = switch.report(started.elapsed().as_secs_f64());
     if let Some(stats) = stats {
         stats.end(&report)?;
     }
@@ -193,7 +201,7 @@ fn forward(
     switch: &mut Switch,
     stop: &AtomicBool,
     started: Instant,
-    (names, stats): (&[String], Option<&StatsFile>),
+    stats: Option<&StatsFile>,
 ) -> anyhow::Result<()> {
     let live = io::stderr().is_terminal() && !args.quiet;
     let mut idle = 0;
@@ -210,7 +218,7 @@ fn forward(
             log.print(&event);
         }
         if args.interrupt && idle >= IDLE_STEPS {
-            switch.wait(Duration::from_millis(100));
+            switch.wait(None, Duration::from_millis(100));
         }
         let now = Instant::now();
         let over = args.duration.is_some_and(|d| now - started >= d);
@@ -221,7 +229,7 @@ fn forward(
         if now >= next_report {
             next_report = now + Duration::from_secs(1);
             log.end_second();
-            let mut report = switch.report((now - started).as_secs_f64(), names);
+            let mut report = switch.report((now - started).as_secs_f64());
             if let Some(last) = &last {
                 report.rates_since(last);
             }

@@ -72,7 +72,7 @@ fn rings(bytes: &[u8], packed: bool) {
     let FrontEnd {
         backend, channels, ..
     } = &mut front_end;
-    for queue in backend.queues_mut() {
+    for mut queue in backend.queues().iter() {
         let mut out = Vec::new();
         let empty = queue.clear(channels, &mut out, Duration::from_secs(10));
         assert!(empty, "copies that never end");
@@ -163,7 +163,7 @@ fn poll(draw: &mut Draw<'_>, front_end: &mut FrontEnd, pool: &mut Pool) {
     } = front_end;
     let asynchronous = !channels.is_empty();
     let mut out = Vec::new();
-    let queue = backend.from_guest(0);
+    let mut queue = backend.from_guest(0);
     match asynchronous {
         true => queue.try_dequeue(channels, pool, &mut out, 32),
         false => queue.dequeue(pool, &mut out, 32),
@@ -175,7 +175,7 @@ fn poll(draw: &mut Draw<'_>, front_end: &mut FrontEnd, pool: &mut Pool) {
     let mut packets: Vec<Packet> = (0..3)
         .map(|_| Packet::from_bytes(&vec![0x5a; draw.pick(&sizes)]))
         .collect();
-    let queue = backend.to_guest(0);
+    let mut queue = backend.to_guest(0);
     match asynchronous {
         true => {
             queue.enqueue_submit(channels, &mut packets);
@@ -186,7 +186,7 @@ fn poll(draw: &mut Draw<'_>, front_end: &mut FrontEnd, pool: &mut Pool) {
         }
     }
     out.drain(..).for_each(|packet| pool.put(packet));
-    for queue in backend.queues() {
+    for queue in backend.queues().iter() {
         assert!(queue.in_flight() <= SIZE as usize, "more than a ring has");
     }
 }

@@ -12,8 +12,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket
 use super::connection::{Connection, Received};
 use super::device::{Backend, Handled};
 use crate::VhostError;
-use crate::copy::Channel;
 use crate::protocol::Options;
+use crate::queue;
 use crate::ring::RingFault;
 
 /// Time between attempts to connect.
@@ -67,6 +67,8 @@ pub struct Endpoint {
     /// The connection is gone, its copies are not.
     leaving: bool,
     retry: Instant,
+    /// Faults of rings in this process that were looked at.
+    ring_faults: u64,
     /// [`TURN`].
     turn: Duration,
     /// The device.
@@ -90,6 +92,7 @@ impl Endpoint {
             connection: None,
             leaving: false,
             retry: Instant::now(),
+            ring_faults: queue::ring_faults(),
             turn: TURN,
             backend: Backend::new(options),
         })
@@ -121,28 +124,39 @@ impl Endpoint {
         }
     }
 
-    /// Accepts, connects, handles messages. Never blocks; call it often.
-    pub fn poll(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
+    /// Accepts, connects, handles messages. Never blocks; call it often. Returns whether anything was done.
+    pub fn poll(&mut self, now: Instant, events: &mut Vec<Event>) -> bool {
+        let before = self.backend.stats().sum();
+        self.go_on(now, events);
+        self.report_stopped(events);
+        self.backend.stats().sum() != before
+    }
+
+    fn go_on(&mut self, now: Instant, events: &mut Vec<Event>) {
         if self.leaving || self.backend.is_waiting() {
-            match self.backend.resume(channels, now) {
+            match self.backend.resume(now) {
                 Ok(Handled::Waiting) => return,
                 Ok(Handled::Done(_)) if self.leaving => self.leaving = false,
-                Ok(Handled::Done(answer)) => self.answer(answer, channels, now, events),
-                Err(error) => self.end(Event::Broken(error), channels, now, events),
+                Ok(Handled::Done(answer)) => self.answer(answer, now, events),
+                Err(error) => self.end(Event::Broken(error), now, events),
             }
         }
         if self.connection.is_none() {
             self.connect(now, events);
         }
         self.refuse_surplus();
-        self.read(channels, now, events);
+        self.read(now, events);
         let refused = self.backend.take_errors();
         events.extend(refused.into_iter().map(Event::Refused));
-        self.report_stopped(events);
     }
 
     fn report_stopped(&mut self, events: &mut Vec<Event>) {
-        for queue in self.backend.queues_mut() {
+        let faults = queue::ring_faults();
+        if faults == self.ring_faults {
+            return;
+        }
+        self.ring_faults = faults;
+        for mut queue in self.backend.queues().iter() {
             if let Some(fault) = queue.take_fault() {
                 events.push(Event::Stopped {
                     path: self.path.clone(),
@@ -153,7 +167,7 @@ impl Endpoint {
         }
     }
 
-    fn read(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
+    fn read(&mut self, now: Instant, events: &mut Vec<Event>) {
         let start = Instant::now();
         for at in 0..MESSAGES {
             // A front end waits until its former memory is unmapped.
@@ -171,40 +185,28 @@ impl Endpoint {
             let handled = match received {
                 Ok(Received::Nothing) => return,
                 Ok(Received::Closed) => {
-                    return self.end(Event::Disconnected, channels, now, events);
+                    return self.end(Event::Disconnected, now, events);
                 }
-                Ok(Received::Frame(frame)) => self.backend.handle(frame, channels, now),
+                Ok(Received::Frame(frame)) => self.backend.handle(frame, now),
                 Err(error) => Err(error),
             };
             match handled {
                 Ok(Handled::Waiting) => return,
-                Ok(Handled::Done(answer)) => self.answer(answer, channels, now, events),
-                Err(error) => return self.end(Event::Broken(error), channels, now, events),
+                Ok(Handled::Done(answer)) => self.answer(answer, now, events),
+                Err(error) => return self.end(Event::Broken(error), now, events),
             }
         }
     }
 
-    fn answer(
-        &mut self,
-        answer: Option<Vec<u8>>,
-        channels: &mut [Channel],
-        now: Instant,
-        events: &mut Vec<Event>,
-    ) {
+    fn answer(&mut self, answer: Option<Vec<u8>>, now: Instant, events: &mut Vec<Event>) {
         if let (Some(answer), Some(connection)) = (answer, &mut self.connection)
             && let Err(error) = connection.send(&answer)
         {
-            self.end(Event::Broken(error), channels, now, events);
+            self.end(Event::Broken(error), now, events);
         }
     }
 
-    fn end(
-        &mut self,
-        event: Event,
-        channels: &mut [Channel],
-        now: Instant,
-        events: &mut Vec<Event>,
-    ) {
+    fn end(&mut self, event: Event, now: Instant, events: &mut Vec<Event>) {
         if matches!(event, Event::Broken(_)) {
             self.backend.stats_mut().broken_connections += 1;
         }
@@ -214,20 +216,20 @@ impl Endpoint {
             self.backend.memory().close_later(connection);
         }
         self.retry = now + RETRY;
-        self.leaving = !matches!(self.backend.disconnect(channels, now), Ok(Handled::Done(_)));
+        self.leaving = !matches!(self.backend.disconnect(now), Ok(Handled::Done(_)));
     }
 
     /// Ends the connection, if there is one; copies in flight may still have to end.
-    pub fn close(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
+    pub fn close(&mut self, now: Instant, events: &mut Vec<Event>) {
         if self.connection.is_some() {
-            self.end(Event::Disconnected, channels, now, events);
+            self.end(Event::Disconnected, now, events);
         }
     }
 
     /// Goes on with a connection that is gone.
-    pub fn finish_leaving(&mut self, channels: &mut [Channel], now: Instant) {
+    pub fn finish_leaving(&mut self, now: Instant) {
         if self.leaving {
-            let waiting = matches!(self.backend.resume(channels, now), Ok(Handled::Waiting));
+            let waiting = matches!(self.backend.resume(now), Ok(Handled::Waiting));
             self.leaving = waiting;
         }
     }
@@ -347,7 +349,7 @@ mod tests {
         let mut client = UnixStream::connect(&path).expect("it listens");
         client.set_nonblocking(true).expect("our own socket");
         while !endpoint.is_connected() {
-            endpoint.poll(&mut [], Instant::now(), &mut Vec::new());
+            endpoint.poll(Instant::now(), &mut Vec::new());
         }
         client.write_all(&ASKS.repeat(5)).expect("room");
         (endpoint, client)
@@ -356,7 +358,7 @@ mod tests {
     /// How many answers a turn that may take so long brings.
     fn answers(endpoint: &mut Endpoint, mut client: &UnixStream, turn: Duration) -> usize {
         endpoint.turn = turn;
-        endpoint.poll(&mut [], Instant::now(), &mut Vec::new());
+        endpoint.poll(Instant::now(), &mut Vec::new());
         let mut buffer = [0; 64 * ANSWER];
         client.read(&mut buffer).map_or(0, |bytes| bytes / ANSWER)
     }

@@ -30,6 +30,7 @@ struct Member {
 /// One mover, used by any number of queues of a thread.
 pub struct Channel {
     name: String,
+    lane: usize,
     engine: Box<dyn CopyEngine>,
     staged: Vec<Copy>,
     members: Vec<Member>,
@@ -52,6 +53,7 @@ impl Channel {
     pub fn new(name: impl Into<String>, engine: Box<dyn CopyEngine>) -> Channel {
         Channel {
             name: name.into(),
+            lane: 0,
             engine,
             staged: Vec::new(),
             members: Vec::new(),
@@ -61,6 +63,17 @@ impl Channel {
             bytes: 0,
             failures: BTreeMap::new(),
         }
+    }
+
+    /// The same for the thread with this number: a queue that several threads use has places for each.
+    pub fn of_thread(mut self, lane: usize) -> Channel {
+        self.lane = lane;
+        self
+    }
+
+    /// The number of the thread that uses it.
+    pub(crate) fn lane(&self) -> usize {
+        self.lane
     }
 
     /// Its name, such as `wq0.1`.
