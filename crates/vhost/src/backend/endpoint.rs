@@ -1,16 +1,12 @@
 //! A device and its socket: listening or connecting, again and again.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
-
 use super::connection::{Connection, Received};
 use super::device::{Backend, Handled};
+use super::listener::{Listener, connect};
 use crate::VhostError;
 use crate::protocol::Options;
 use crate::queue;
@@ -60,9 +56,7 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Endpoint {
     path: PathBuf,
-    listener: Option<UnixListener>,
-    /// Device and inode of the socket that this side has created.
-    created: Option<(u64, u64)>,
+    listener: Option<Listener>,
     connection: Option<Connection>,
     /// The connection is gone, its copies are not.
     leaving: bool,
@@ -82,12 +76,11 @@ impl Endpoint {
     /// The socket cannot be created.
     pub fn new(path: &Path, role: Role, options: Options) -> Result<Endpoint, VhostError> {
         let listener = match role {
-            Role::Server => Some(listen(path)?),
+            Role::Server => Some(Listener::bind(path)?),
             Role::Client => None,
         };
         Ok(Endpoint {
             path: path.to_owned(),
-            created: listener.as_ref().and_then(|_| identity(path)),
             listener,
             connection: None,
             leaving: false,
@@ -241,7 +234,7 @@ impl Endpoint {
 
     fn connect(&mut self, now: Instant, events: &mut Vec<Event>) {
         let stream = match &self.listener {
-            Some(listener) => listener.accept().map(|(stream, _)| stream),
+            Some(listener) => listener.accept(),
             None if now < self.retry => return,
             None => {
                 self.retry = now + RETRY;
@@ -264,7 +257,7 @@ impl Endpoint {
         if let (Some(_), Some(listener)) = (&self.connection, &self.listener) {
             for _ in 0..SURPLUS {
                 match listener.accept() {
-                    Ok((surplus, _)) => {
+                    Ok(surplus) => {
                         // What it has sent may hold files.
                         self.backend.memory().close_later(surplus);
                         self.backend.stats_mut().surplus_connections += 1;
@@ -274,60 +267,6 @@ impl Endpoint {
             }
         }
     }
-}
-
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        // Another process may have put its own socket there meanwhile.
-        if self.created.is_some() && identity(&self.path) == self.created {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Listens at a path. A socket without a listener is replaced; no other file is.
-fn listen(path: &Path) -> Result<UnixListener, VhostError> {
-    let error = |source| VhostError::Path {
-        action: "listen at",
-        path: path.to_owned(),
-        source,
-    };
-    let listener = match UnixListener::bind(path) {
-        Err(e) if e.kind() == io::ErrorKind::AddrInUse && !is_socket(path) => {
-            Err(io::Error::other("it is there, and is no socket"))
-        }
-        Err(e) if e.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
-            std::fs::remove_file(path).map_err(error)?;
-            UnixListener::bind(path)
-        }
-        result => result,
-    }
-    .map_err(error)?;
-    listener.set_nonblocking(true).map_err(error)?;
-    Ok(listener)
-}
-
-/// Connects without waiting for room in the listener's backlog.
-fn connect(path: &Path) -> io::Result<UnixStream> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(UnixStream::from(socket))
-}
-
-/// Device and inode of a file.
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    let metadata = std::fs::symlink_metadata(path).ok()?;
-    Some((metadata.dev(), metadata.ino()))
-}
-
-fn is_socket(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket())
-}
-
-/// Whether nobody listens at a socket.
-fn is_stale(path: &Path) -> bool {
-    connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 #[cfg(test)]

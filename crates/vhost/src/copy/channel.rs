@@ -136,6 +136,21 @@ impl Channel {
         self.in_flight > 0 || self.members.iter().any(|m| m.live || m.in_flight > 0)
     }
 
+    /// Lets go of the mover; there must be neither a queue nor a copy. The channel's place is free then.
+    ///
+    /// # Panics
+    /// If it is in use.
+    pub fn close(&mut self) {
+        assert!(!self.is_in_use(), "a channel in use");
+        self.engine = Box::new(Closed);
+        self.name.clear();
+    }
+
+    /// Whether its mover is gone.
+    pub fn is_closed(&self) -> bool {
+        self.name.is_empty()
+    }
+
     /// How many copies the engine takes: asked before a burst is staged.
     #[inline]
     pub(crate) fn begin(&mut self) -> usize {
@@ -230,6 +245,27 @@ impl Channel {
             self.poll(place, |_, _| {});
             self.unregister(place, Arc::new(()));
         }
+    }
+}
+
+/// The mover of a channel that was closed.
+struct Closed;
+
+impl CopyEngine for Closed {
+    fn executor(&self) -> &'static str {
+        "none"
+    }
+
+    fn room(&self) -> usize {
+        0
+    }
+
+    unsafe fn submit(&mut self, copies: &[Copy]) {
+        assert!(copies.is_empty(), "there is no room");
+    }
+
+    fn poll(&mut self, _into: &mut [Done]) -> usize {
+        0
     }
 }
 

@@ -16,6 +16,7 @@ mod thread;
 mod turns;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -65,6 +66,8 @@ pub struct Switch {
     ports: Vec<Option<Slot>>,
     table: Arc<RwLock<Table>>,
     moves: Vec<Move>,
+    removed: Vec<PortReport>,
+    born: Instant,
     handed_over: u64,
     stayed: u64,
     /// The thread that the next pair of a new port goes to.
@@ -104,6 +107,8 @@ impl Switch {
             ports: Vec::new(),
             table,
             moves: Vec::new(),
+            removed: Vec::new(),
+            born: Instant::now(),
             handed_over: 0,
             stayed: 0,
             next_thread: 0,
@@ -296,6 +301,8 @@ impl Switch {
             }
             let table = self.table.write();
             table.unwrap_or_else(PoisonError::into_inner).forget(at);
+            let last = self.port_report(at, self.born.elapsed().as_secs_f64(), &BTreeMap::new());
+            self.removed.extend(last);
             self.ports[at] = None;
         }
     }
@@ -369,19 +376,54 @@ impl Switch {
         }
     }
 
-    /// Adds a channel to a thread, which waits meanwhile, and registers it with the ports that `attach` chooses: it
-    /// gets the thread's channels and the number of the new one.
-    pub fn add_channel(
-        &mut self,
-        thread: usize,
-        channel: Channel,
-        attach: impl FnOnce(&Switch, &mut [Channel], usize),
-    ) -> usize {
+    /// Adds a channel to a thread, which waits meanwhile, and registers it with these ports' queues in both directions.
+    pub fn add_channel(&mut self, thread: usize, channel: Channel, ports: &[usize]) {
         let mut worker = self.threads[thread].between_steps();
-        worker.channels.push(channel.of_thread(thread));
-        let at = worker.channels.len() - 1;
-        attach(self, &mut worker.channels, at);
-        at
+        let channels = &mut worker.channels;
+        let at = channels.iter().position(Channel::is_closed);
+        let at = at.unwrap_or(channels.len());
+        let channel = channel.of_thread(thread);
+        match channels.get_mut(at) {
+            Some(closed) => *closed = channel,
+            None => channels.push(channel),
+        }
+        for slot in ports
+            .iter()
+            .filter_map(|port| self.ports.get(*port)?.as_ref())
+        {
+            if let Port::Vhost(port) = &*slot.port {
+                port.attach(channels, (&[at], &[at]));
+            }
+        }
+    }
+
+    /// Begins to remove a channel by its name: it gets no further copies, and goes when none is in flight. False if there
+    /// is none.
+    pub fn remove_channel(&mut self, name: &str) -> bool {
+        let mut found = false;
+        for thread in &self.threads {
+            let mut worker = thread.between_steps();
+            let named = worker.channels.iter().position(|c| c.name() == name);
+            if let Some(at) = named.filter(|_| !name.is_empty()) {
+                worker.close_channel(at);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Whether a channel has this name.
+    pub fn has_channel(&self, name: &str) -> bool {
+        let has = |thread: &Arc<Thread>| {
+            let worker = thread.between_steps();
+            worker.channels.iter().any(|channel| channel.name() == name)
+        };
+        self.threads.iter().any(has)
+    }
+
+    /// Ports that were removed since this was called last, with their last counters.
+    pub fn take_removed(&mut self) -> Vec<PortReport> {
+        std::mem::take(&mut self.removed)
     }
 
     /// Calls `with` with the channels of a thread, which waits meanwhile.

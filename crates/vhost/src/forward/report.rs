@@ -159,34 +159,12 @@ impl Switch {
                 pairs: owners.len() - before,
                 packets_switched: worker.packets_switched,
             });
-            channels.extend(worker.channels.iter().map(|c| channel_report(at, c)));
+            let open = worker.channels.iter().filter(|c| !c.is_closed());
+            channels.extend(open.map(|c| channel_report(at, c)));
         }
         let owners: BTreeMap<(usize, usize), usize> = owners.into_iter().collect();
-        let mut ports = Vec::new();
-        for (at, slot) in self.ports.iter().enumerate() {
-            let Some(slot) = slot else {
-                continue;
-            };
-            let (connected, control) = match &*slot.port {
-                Port::Vhost(port) => {
-                    let endpoint = port.endpoint();
-                    (endpoint.is_connected(), *endpoint.backend.stats())
-                }
-                Port::Tap(_) | Port::Xdp(_) => (true, ControlStats::default()),
-            };
-            let mut queues = Vec::new();
-            slot.port.each_queue(|queue| {
-                let owner = owners.get(&(at, queue.index() / 2)).copied();
-                queues.push(queue_report(queue, seconds, owner));
-            });
-            ports.push(PortReport {
-                name: slot.name.clone(),
-                connected,
-                turns: self.turns(at),
-                control,
-                queues,
-            });
-        }
+        let ports = (0..self.ports.len()).filter_map(|at| self.port_report(at, seconds, &owners));
+        let ports: Vec<PortReport> = ports.collect();
         let queues = ports.iter().flat_map(|port| &port.queues);
         let core = queues.map(|queue| by_core(&queue.counters)).sum();
         let mut copies_by_executor = BTreeMap::from([("core", core)]);
@@ -204,6 +182,37 @@ impl Switch {
             ports,
             channels,
         }
+    }
+}
+
+impl Switch {
+    /// What was counted for a port; `owners` are the threads of pairs.
+    pub(super) fn port_report(
+        &self,
+        at: usize,
+        seconds: f64,
+        owners: &BTreeMap<(usize, usize), usize>,
+    ) -> Option<PortReport> {
+        let slot = self.ports[at].as_ref()?;
+        let (connected, control) = match &*slot.port {
+            Port::Vhost(port) => {
+                let endpoint = port.endpoint();
+                (endpoint.is_connected(), *endpoint.backend.stats())
+            }
+            Port::Tap(_) | Port::Xdp(_) => (true, ControlStats::default()),
+        };
+        let mut queues = Vec::new();
+        slot.port.each_queue(|queue| {
+            let owner = owners.get(&(at, queue.index() / 2)).copied();
+            queues.push(queue_report(queue, seconds, owner));
+        });
+        Some(PortReport {
+            name: slot.name.clone(),
+            connected,
+            turns: self.turns(at),
+            control,
+            queues,
+        })
     }
 }
 

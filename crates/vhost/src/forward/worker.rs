@@ -77,6 +77,8 @@ pub(super) struct Worker {
     burst: usize,
     steps: u32,
     given_up: u64,
+    /// Channels that are closed when they are not in use.
+    closing: Vec<usize>,
 }
 
 impl Worker {
@@ -104,6 +106,7 @@ impl Worker {
             burst: BURST,
             steps: 0,
             given_up: queue::given_up(),
+            closing: Vec::new(),
         }
     }
 
@@ -253,6 +256,39 @@ impl Worker {
         for channel in &mut self.channels {
             channel.reap();
         }
+        if !self.closing.is_empty() {
+            self.go_on_closing();
+        }
+    }
+
+    /// Gives a channel no further copies; it is closed when none is in flight.
+    pub(super) fn close_channel(&mut self, at: usize) {
+        self.closing.push(at);
+        self.go_on_closing();
+    }
+
+    #[cold]
+    fn go_on_closing(&mut self) {
+        let Worker {
+            closing,
+            channels,
+            ports,
+            ..
+        } = self;
+        closing.retain(|at| {
+            for port in ports.iter().flatten() {
+                if let Port::Vhost(port) = &**port {
+                    for mut queue in port.queues().iter() {
+                        queue.unregister(channels, *at);
+                    }
+                }
+            }
+            let waits = channels[*at].is_in_use();
+            if !waits {
+                channels[*at].close();
+            }
+            waits
+        });
     }
 
     fn turn(&mut self, at: usize) -> bool {
