@@ -166,6 +166,25 @@ fn default_dmas(ports: usize, threads: usize) -> Vec<Dma> {
     .collect()
 }
 
+/// A channel of its own for a work queue.
+pub(super) fn open_one(mover: MoverKind, name: &str) -> anyhow::Result<Channel> {
+    let error = |message: String| Usage::error(message, "an example: wq0.4");
+    if mover == MoverKind::Sync {
+        let message = "the core copies within the call; start the switch with --mover";
+        return Err(error(message.to_owned()));
+    }
+    if parse_queue(name).is_none() {
+        return Err(error(format!("{name:?} is not of the form wq0.0")));
+    }
+    let engine = match mover {
+        MoverKind::Sync | MoverKind::Cpu => open_cpu(),
+        MoverKind::Hw => open_hw(Some(name))?,
+        // A device of its own: the others have their work queues already.
+        MoverKind::Virtual => open_virtual(1)?.remove(0),
+    };
+    Ok(Channel::new(name, engine))
+}
+
 fn open_movers(mover: MoverKind, names: &[String]) -> anyhow::Result<Channels> {
     let channel = |name: &String, engine| Channel::new(name.clone(), engine);
     match mover {

@@ -84,6 +84,19 @@ impl fmt::Display for PortSpec {
 }
 
 impl PortSpec {
+    /// What it is at, without its options: a path, or an interface.
+    pub(super) fn target(&self) -> &str {
+        self.text.split(',').next().unwrap_or_default()
+    }
+
+    /// Whether it means the same in every directory.
+    pub(super) fn has_full_path(&self) -> bool {
+        match &self.kind {
+            Kind::Socket { path, .. } => path.is_absolute(),
+            Kind::Tap(_) | Kind::Xdp(_) => true,
+        }
+    }
+
     /// Adds the port to a switch; `wires` are its channels by thread.
     pub(super) fn add(
         &self,

@@ -202,18 +202,14 @@ impl Switch {
         true
     }
 
-    /// The number of the port with this name that is not being removed.
-    pub fn port_of_name(&self, name: &str) -> Option<usize> {
-        let named = |slot: &Option<Slot>| {
-            let slot = slot.as_ref();
-            slot.is_some_and(|slot| slot.name == name && !slot.leaving)
-        };
-        self.ports.iter().position(named)
-    }
-
-    /// Whether there is a port with this number.
-    pub fn has_port(&self, at: usize) -> bool {
-        self.ports.get(at).is_some_and(Option::is_some)
+    /// Numbers and names of the ports that are not being removed.
+    pub fn port_names(&self) -> Vec<(usize, String)> {
+        let ports = self.ports.iter().enumerate();
+        let staying = ports.filter_map(|(at, slot)| {
+            let slot = slot.as_ref().filter(|slot| !slot.leaving)?;
+            Some((at, slot.name.clone()))
+        });
+        staying.collect()
     }
 
     /// Does something else with packets from now on; those of [`Mode::TxOnly`] have so many bytes (64
