@@ -23,10 +23,10 @@ const RUNS: usize = 7;
 /// Where pages lie that nobody has touched.
 const UNTOUCHED: u64 = BASE + (12 << 20);
 /// Buffers by the entries of their tables: address, length.
-type Entries = Vec<(u64, u32)>;
+pub type Entries = Vec<(u64, u32)>;
 
 /// Name, queue, entries of each of its buffers.
-fn attacks() -> [(&'static str, usize, Entries); 11] {
+pub fn attacks() -> [(&'static str, usize, Entries); 11] {
     let from = |start: u64, count: u64, step: u64, len: u32| -> Entries {
         (0..count).map(|i| (start + step * i, len)).collect()
     };

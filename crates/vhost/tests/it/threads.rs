@@ -10,15 +10,22 @@ use dray_vhost::port::{Port, VhostPort};
 use dray_vhost::protocol::{Options, features as f};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
+use rustix::fs::ftruncate;
 
+use crate::attacks::attacks;
 use crate::driver::Kind;
 use crate::engines::Shuffled;
-use crate::guest::{Guest, Setup};
+use crate::guest::{BASE, Guest, SIZE, Setup};
+use crate::limits::table_of;
 
 const KINDS: [Kind; 2] = [Kind::Split, Kind::Packed];
 /// Nothing takes so long unless it hangs.
 const TIMEOUT: Duration = Duration::from_secs(120);
 const THREADS: usize = 3;
+
+const NEXT: u16 = 1;
+const WRITE: u16 = 2;
+const INDIRECT: u16 = 4;
 
 /// Channels of each thread, with copies that end in random order or in those of a device.
 fn channels(seed: u64, virtual_device: bool) -> Vec<Channels> {
@@ -162,5 +169,102 @@ fn pairs_that_move_under_traffic_lose_and_reorder_nothing() {
     for kind in KINDS {
         move_under_traffic(kind, false, 1000);
         move_under_traffic(kind, true, 1000);
+    }
+}
+
+/// What a hostile guest does to its rings.
+type Attack = Box<dyn Fn(&mut Guest)>;
+
+/// Everything of which another guest must feel nothing.
+fn hostile() -> Vec<(String, Attack)> {
+    let mut all: Vec<(String, Attack)> = Vec::new();
+    for (name, queue, entries) in attacks() {
+        let attack = move |guest: &mut Guest| {
+            let flags = if queue == 0 { WRITE } else { 0 };
+            for _ in 0..20 {
+                let entry = table_of(guest, &entries, flags);
+                guest.rings[queue].add_raw(&guest.memory, &[entry]);
+            }
+        };
+        all.push((name.to_owned(), Box::new(attack)));
+    }
+    let raw: [(u64, u32, u16); 10] = [
+        (0xdead_0000, 100, 0),
+        (u64::MAX - 10, 100, 0),
+        (BASE + SIZE - 50, 100, 0),
+        (BASE, u32::MAX, 0),
+        (BASE, 0, 0),
+        (BASE, 2048, WRITE),
+        (BASE, 17, INDIRECT),
+        (BASE, u32::MAX - 15, INDIRECT | NEXT),
+        (BASE + (8 << 20), 11, WRITE),
+        (0xdead_0000, 16, INDIRECT | WRITE),
+    ];
+    for list in raw {
+        let attack = move |guest: &mut Guest| {
+            for queue in [0, 1, 1, 0, 1] {
+                guest.rings[queue].add_raw(&guest.memory, &[list]);
+            }
+        };
+        all.push((format!("{list:x?}"), Box::new(attack)));
+    }
+    for queue in [0, 1] {
+        for by in [0x7000, 65536 - 10] {
+            let jump = move |guest: &mut Guest| guest.rings[queue].jump(&guest.memory, by);
+            all.push((format!("queue {queue} jumps {by:#x}"), Box::new(jump)));
+        }
+        let head = move |guest: &mut Guest| {
+            if guest.setup.kind == Kind::Split {
+                guest.rings[queue].post_head(&guest.memory, u16::MAX);
+            }
+        };
+        all.push((format!("queue {queue}: a head beyond it"), Box::new(head)));
+    }
+    let cut = |guest: &mut Guest| ftruncate(&guest.memory.file, 8192).expect("shorter");
+    all.push(("a truncated file".to_owned(), Box::new(cut)));
+    all
+}
+
+/// Two guests are wired to each other, and both do all that is hostile; two others exchange packets meanwhile, on the
+/// same two threads: none of theirs is lost.
+#[test]
+fn hostile_guests_on_two_threads_cost_others_nothing() {
+    const PACKETS: u32 = 300;
+    for (number, (name, attack)) in hostile().into_iter().enumerate() {
+        for (kind, asynchronous) in [(Kind::Split, true), (Kind::Packed, false)] {
+            println!("{name}, {kind:?}, asynchronous: {asynchronous}");
+            let dir = tempfile::tempdir().expect("a directory");
+            let mut rng = ChaCha8Rng::seed_from_u64(number as u64);
+            let setup = Setup::new(kind, 256).with(f::INDIRECT_DESC | f::MRG_RXBUF);
+            let mut guests = [(); 4].map(|()| Guest::new(setup, Vec::new()));
+            let mut lists = channels(number as u64, false);
+            lists.truncate(2);
+            if !asynchronous {
+                lists.iter_mut().for_each(Vec::clear);
+            }
+            let [_, _, left, right] = &mut guests;
+            for guest in [left, right] {
+                guest.fills = false;
+                while guest.provide(&[2048], false) {}
+            }
+            let mut switch = switch_of(dir.path(), &mut guests, lists);
+            start(&mut switch);
+            let mut flows = [0; 2].map(|zero| Flow {
+                sent: zero,
+                received: zero,
+            });
+            let (mut events, until) = (Vec::new(), Instant::now() + TIMEOUT);
+            guests[..2].iter_mut().for_each(&attack);
+            while flows.iter().any(|flow| flow.received < PACKETS) {
+                assert!(Instant::now() < until, "packets that never came");
+                for at in 0..2 {
+                    let most = PACKETS.min(flows[at ^ 1].received + 200);
+                    flows[at].go_on(&mut guests[2 + at], most, &mut rng);
+                }
+                switch.step(&mut events);
+                switch.move_pair(rng.next_u32() as usize % 4, 0, rng.next_u32() as usize % 2);
+            }
+            switch.close(Duration::from_secs(10), &mut events);
+        }
     }
 }
