@@ -34,7 +34,7 @@ impl FrontEnd {
         let memory = File::from(memory);
         let behind = vec![CANARY; (FILE_BYTES - REGION_BYTES) as usize];
         memory.write_all_at(&behind, REGION_BYTES).ok()?;
-        let mut backend = Backend::new(Options {
+        let backend = Backend::new(Options {
             queue_pairs: 2,
             ..Options::default()
         });

@@ -104,7 +104,12 @@ fn start(front_end: &mut FrontEnd, features: u64) {
         front_end.send(Request::SetVringKick, &kick.to_ne_bytes(), Vec::new());
         front_end.send(Request::SetVringEnable, &state(1), Vec::new());
     }
-    let live = front_end.backend.queues()[..2].iter().all(|q| q.is_live());
+    let live = front_end
+        .backend
+        .queues()
+        .iter()
+        .take(2)
+        .all(|q| q.is_live());
     assert!(live, "rings that do not start");
 }
 
