@@ -173,6 +173,7 @@ fn poll(draw: &mut Draw<'_>, front_end: &mut FrontEnd, pool: &mut Pool) {
         true => queue.try_dequeue(channels, pool, &mut out, 32),
         false => queue.dequeue(pool, &mut out, 32),
     };
+    drop(queue);
     for packet in &out {
         assert!((1..=MAX_PACKET_BYTES).contains(&packet.len()), "its length");
     }
@@ -190,6 +191,7 @@ fn poll(draw: &mut Draw<'_>, front_end: &mut FrontEnd, pool: &mut Pool) {
             queue.enqueue(&packets);
         }
     }
+    drop(queue);
     out.drain(..).for_each(|packet| pool.put(packet));
     for queue in backend.queues().iter() {
         assert!(queue.in_flight() <= SIZE as usize, "more than a ring has");

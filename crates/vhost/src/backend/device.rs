@@ -133,7 +133,7 @@ impl Backend {
         &self.queues
     }
 
-    /// A queue by its index.
+    /// A queue by its index. Whoever holds it asks for no other, nor hands a message over: each waits for its lock.
     pub fn queue(&self, index: usize) -> QueueGuard<'_> {
         self.queues.lock(index)
     }
