@@ -71,7 +71,6 @@ pub(super) struct Worker {
     table: Arc<RwLock<Table>>,
     news: Vec<News>,
     packets: Vec<Packet>,
-    /// [`TURN`].
     pub(super) turn: Duration,
     /// Packets of the next burst at most, as large as those of the last one.
     burst: usize,
