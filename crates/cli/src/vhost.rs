@@ -1,8 +1,13 @@
 //! `dray vhost`.
 
 mod assign;
+mod control;
+mod cores;
 mod events;
+mod metrics;
 mod port;
+mod requests;
+mod seccomp;
 mod show;
 mod stats;
 
@@ -16,12 +21,17 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::ValueEnum;
 use dray_experiment::parse_bytes;
-use dray_vhost::forward::{Mode, Report, Switch};
+use dray_vhost::backend::Event;
+use dray_vhost::forward::{IDLE_STEPS, Mode, Report, Switch};
 
+use crate::complain::Usage;
 use crate::print::{self, TextOrJson};
 use assign::{Dmas, Wiring};
+use control::Control;
+use cores::Cores;
 use events::EventLog;
 use port::PortSpec;
+use requests::{Action, Terms};
 use stats::StatsFile;
 
 const EXAMPLES: &str = "\
@@ -29,7 +39,10 @@ Examples:
   dray vhost --port /tmp/a.sock --port /tmp/b.sock --forward switch
   dray vhost --port /tmp/a.sock --forward icmp --duration 10 --stats-file stats.json
   dray vhost --port /tmp/a.sock,queues=2 --forward mac --mover virtual
+  dray vhost --port /tmp/a.sock,queues=4 --port tap:dray1 --cores 2-3
   dray vhost --port /tmp/a.sock,client --mover hw --dmas '[txd0@wq0.0,rxd0@wq0.1]'
+  dray vhost --port /tmp/a.sock --control /tmp/dray.ctl
+  dray vhost port add /tmp/b.sock --control /tmp/dray.ctl
   dray vhost --port /tmp/a.sock --port tap:dray0 --forward switch --interrupt
   dray vhost --port /tmp/a.sock --port xdp:eth1 --forward mac
 
@@ -44,8 +57,6 @@ no DSA.";
 
 /// Copies of packets in flight when it ends are waited for, at most so long.
 const END: Duration = Duration::from_secs(2);
-/// Steps without work before interrupt mode sleeps.
-const IDLE_STEPS: u32 = 64;
 
 /// Address space for the memory of all front ends, in bytes: half of what a process has. The other half
 /// is for the moment at which an old and a new map of a port are there.
@@ -58,14 +69,16 @@ fn threshold(text: &str) -> Result<u32, String> {
 
 /// Arguments of `dray vhost`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// A port: a socket, a tap device, an interface.
     #[arg(
         help = "A port: SOCKET[,server|client][,queues=N][,no-offloads], tap:NAME, or xdp:INTERFACE (AF_XDP); may be repeated",
         long = "port",
         value_name = "PORT",
-        required = true
+        required_unless_present = "control"
     )]
     ports: Vec<PortSpec>,
     /// Forwarding mode. Ports are wired in pairs (0 and 1, 2 and 3); a last one without a pair is wired to itself.
@@ -82,9 +95,22 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = threshold,
           default_value_t = dray_vhost::queue::DEFAULT_COPY_THRESHOLD)]
     copy_threshold: u32,
+    /// Threads, one on each of these cores: queue pairs are spread over them, and move when the load shifts.
+    #[arg(
+        help = "Threads, one on each of these cores, such as 2-3 or 0,4: queue pairs are spread over them, and move when the load shifts",
+        long,
+        value_name = "LIST"
+    )]
+    cores: Option<Cores>,
     /// Sleep when there is nothing to do, until a guest notifies; without it the core polls.
     #[arg(long)]
     interrupt: bool,
+    /// Listen at this socket for `dray vhost port`, `channel` and `metrics` of the same user.
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// Once it runs, allow only the system calls that it needs (seccomp): xdp ports cannot be added then.
+    #[arg(long)]
+    seccomp: bool,
     /// Stop after this many seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
@@ -138,20 +164,32 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Ports that a switch with a control socket can have, unless it begins with more.
+const PORTS: usize = 64;
+/// Time between two looks at the control socket.
+const CONTROL: Duration = Duration::from_millis(2);
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(action) = &args.action {
+        return requests::run(action).map(|()| ExitCode::SUCCESS);
+    }
+    let twice = |(at, port): (usize, &PortSpec)| {
+        let before = &args.ports[..at];
+        before.iter().any(|other| other.target() == port.target())
+    };
+    if let Some((_, port)) = args.ports.iter().enumerate().find(|port| twice(*port)) {
+        return Err(Usage::error(
+            format!("--port {}: there are two", port.target()),
+            "each port needs a socket or an interface of its own",
+        ));
+    }
     let stats = args.stats_file.as_deref().map(StatsFile::open);
     let stats = stats.transpose()?;
-    let mut channels = assign::open(args.mover, args.dmas.as_ref(), args.ports.len())?;
-    let Wiring {
-        channels: list,
-        ports: wires,
-    } = &mut channels;
-    let mut ports = Vec::new();
-    let share = ADDRESS_SPACE / args.ports.len() as u64;
-    for (spec, wire) in args.ports.iter().zip(wires.iter()) {
-        ports.push(spec.open(wire, args.copy_threshold, share, list)?);
-    }
-    let names: Vec<String> = args.ports.iter().map(PortSpec::to_string).collect();
+    let control = args.control.as_deref().map(Control::bind).transpose()?;
+    let cores = args.cores.as_ref().map(Cores::usable).transpose()?;
+    let threads = cores.map_or(1, <[usize]>::len);
+    let wiring = assign::open(args.mover, args.dmas.as_ref(), args.ports.len(), threads)?;
+    let Wiring { channels, ports } = wiring;
     let mode = match args.forward {
         Forward::Io => Mode::Io,
         Forward::Mac => Mode::Mac,
@@ -160,13 +198,38 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Forward::Icmp => Mode::Icmp,
         Forward::Switch => Mode::Switch,
     };
-    let mut switch = Switch::new(ports, channels.channels, mode);
+    let mut switch = Switch::with_threads(channels, mode)?;
+    let most = match args.control {
+        Some(_) => args.ports.len().max(PORTS),
+        None => args.ports.len(),
+    };
+    let share = ADDRESS_SPACE / most as u64;
+    for (spec, wires) in args.ports.iter().zip(&ports) {
+        spec.add(&mut switch, wires, args.copy_threshold, share)?;
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let flag = stop.clone();
     ctrlc::set_handler(move || flag.store(true, Ordering::SeqCst))
         .context("cannot install the handler of ctrl-C")?;
+    if let Some(cores) = cores {
+        switch.start(cores, args.interrupt)?;
+    }
+    if args.seccomp {
+        seccomp::install()?;
+    }
+    let mut service = Service {
+        control,
+        terms: Terms {
+            mover: args.mover,
+            copy_threshold: args.copy_threshold,
+            share,
+            ports: most,
+        },
+        next: Instant::now(),
+    };
     let started = Instant::now();
-    let result = forward(args, &mut switch, &stop, started, (&names, stats.as_ref()));
+    let times = (&*stop, started);
+    let result = forward(args, &mut switch, times, stats.as_ref(), &mut service);
     let mut events = Vec::new();
     if !switch.close(END, &mut events) {
         eprintln!(
@@ -175,7 +238,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     result?;
-    let report = switch.report(started.elapsed().as_secs_f64(), &names);
+    let report = switch.report(started.elapsed().as_secs_f64());
     if let Some(stats) = stats {
         stats.end(&report)?;
     }
@@ -187,13 +250,51 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What answers on the control socket, if there is one.
+struct Service {
+    control: Option<Control>,
+    terms: Terms,
+    next: Instant,
+}
+
+impl Service {
+    fn poll(
+        &mut self,
+        switch: &mut Switch,
+        events: &mut Vec<Event>,
+        started: Instant,
+        now: Instant,
+    ) {
+        let Some(control) = self.control.as_mut().filter(|_| now >= self.next) else {
+            return;
+        };
+        self.next = now + CONTROL;
+        let seconds = (now - started).as_secs_f64();
+        control.poll(|line| self.terms.answer(line, switch, (events, seconds)));
+        for port in switch.take_removed() {
+            control.removed(&port.name, &requests::removed(&port));
+        }
+    }
+
+    fn wait(&self, switch: &mut Switch) {
+        let busy = self.control.as_ref().is_some_and(Control::is_busy);
+        let at_most = if busy {
+            CONTROL
+        } else {
+            Duration::from_millis(100)
+        };
+        let listens = self.control.as_ref().map(Control::wait_on);
+        switch.wait(listens, at_most);
+    }
+}
+
 /// Forwards packets until the time is over or a signal ends it.
 fn forward(
     args: &Args,
     switch: &mut Switch,
-    stop: &AtomicBool,
-    started: Instant,
-    (names, stats): (&[String], Option<&StatsFile>),
+    (stop, started): (&AtomicBool, Instant),
+    stats: Option<&StatsFile>,
+    service: &mut Service,
 ) -> anyhow::Result<()> {
     let live = io::stderr().is_terminal() && !args.quiet;
     let mut idle = 0;
@@ -210,9 +311,10 @@ fn forward(
             log.print(&event);
         }
         if args.interrupt && idle >= IDLE_STEPS {
-            switch.wait(Duration::from_millis(100));
+            service.wait(switch);
         }
         let now = Instant::now();
+        service.poll(switch, &mut events, started, now);
         let over = args.duration.is_some_and(|d| now - started >= d);
         if over || stop.load(Ordering::SeqCst) {
             log.end_second();
@@ -221,7 +323,7 @@ fn forward(
         if now >= next_report {
             next_report = now + Duration::from_secs(1);
             log.end_second();
-            let mut report = switch.report((now - started).as_secs_f64(), names);
+            let mut report = switch.report((now - started).as_secs_f64());
             if let Some(last) = &last {
                 report.rates_since(last);
             }

@@ -32,7 +32,8 @@ fn main() -> Result<(), VhostError> {
     };
     let mut endpoint = Endpoint::new(&path, Role::Server, options)?;
     for queue in 0..2 {
-        endpoint.backend.attach(queue, &mut channels, &[0]);
+        let mut queue = endpoint.backend.queue(queue);
+        queue.attach(&mut channels, 0);
     }
 
     let (mut pool, mut packets, mut done) = (Pool::new(64), Vec::new(), Vec::new());
@@ -40,21 +41,21 @@ fn main() -> Result<(), VhostError> {
     let end = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < end {
         // Messages, connections.
-        endpoint.poll(&mut channels, Instant::now(), &mut events);
+        endpoint.poll(Instant::now(), &mut events);
         events.drain(..).for_each(|event| println!("{event:?}"));
 
         // From the guest: starts new copies, returns packets whose copies have ended.
-        let from_guest = endpoint.backend.from_guest(0);
+        let mut from_guest = endpoint.backend.from_guest(0);
         from_guest.try_dequeue(&mut channels, &mut pool, &mut packets, 32);
 
         // To the guest: starts copies; the packets come back when they have ended.
-        let to_guest = endpoint.backend.to_guest(0);
+        let mut to_guest = endpoint.backend.to_guest(0);
         to_guest.enqueue_submit(&mut channels, &mut packets);
         to_guest.enqueue_poll(&mut channels, &mut done);
         packets.drain(..).for_each(|packet| pool.put(packet));
         done.drain(..).for_each(|packet| pool.put(packet));
     }
-    for queue in endpoint.backend.queues() {
+    for queue in endpoint.backend.queues().iter() {
         let stats = queue.stats();
         println!(
             "queue {}: {} packets, {} copies by the device",

@@ -138,6 +138,15 @@ pub enum VhostError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A thread cannot be bound to a core, or not be started.
+    #[error("cannot run a thread on core {core}")]
+    Core {
+        /// Number of the core.
+        core: usize,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
     /// The guard against truncated memory files cannot be set up.
     #[error("cannot install the handler of SIGBUS")]
     Guard(#[source] io::Error),

@@ -14,6 +14,8 @@ const QUEUES: u16 = 8;
 /// A work queue copies for one direction of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Dma {
+    /// The thread that uses it; none: they are dealt out.
+    thread: Option<usize>,
     to_guest: bool,
     port: usize,
     queue: String,
@@ -53,6 +55,7 @@ fn dma(part: &str) -> Result<Dma, String> {
     let port = number.parse().map_err(|_| error())?;
     parse_queue(queue).ok_or_else(error)?;
     Ok(Dma {
+        thread: None,
         to_guest,
         port,
         queue: queue.to_owned(),
@@ -65,22 +68,31 @@ fn parse_queue(name: &str) -> Option<(u16, u16)> {
     Some((device.parse().ok()?, queue.parse().ok()?))
 }
 
-/// Channels of one port.
+/// Channels of one port on one thread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wire {
     pub(super) to_guest: Vec<usize>,
     pub(super) from_guest: Vec<usize>,
 }
 
-/// All channels, and those of each port.
+/// All channels by thread, and those of each port by thread.
 pub(super) struct Wiring {
-    pub(super) channels: Channels,
-    pub(super) ports: Vec<Wire>,
+    pub(super) channels: Vec<Channels>,
+    pub(super) ports: Vec<Vec<Wire>>,
 }
 
-/// Opens the movers. Without `--dmas` each port has a work queue for each direction, as far as a
-/// device has them.
-pub(super) fn open(mover: MoverKind, dmas: Option<&Dmas>, ports: usize) -> anyhow::Result<Wiring> {
+/// Opens the movers. A work queue is used by one thread: no lock is taken to submit. Without `--dmas` each port
+/// has a work queue of each thread for each direction, as far as a device has them.
+pub(super) fn open(
+    mover: MoverKind,
+    dmas: Option<&Dmas>,
+    ports: usize,
+    threads: usize,
+) -> anyhow::Result<Wiring> {
+    let mut wiring = Wiring {
+        channels: (0..threads).map(|_| Channels::new()).collect(),
+        ports: vec![vec![Wire::default(); threads]; ports],
+    };
     if mover == MoverKind::Sync {
         if dmas.is_some() {
             return Err(Usage::error(
@@ -88,14 +100,11 @@ pub(super) fn open(mover: MoverKind, dmas: Option<&Dmas>, ports: usize) -> anyho
                 "add --mover virtual, --mover hw or --mover cpu",
             ));
         }
-        return Ok(Wiring {
-            channels: Channels::new(),
-            ports: vec![Wire::default(); ports],
-        });
+        return Ok(wiring);
     }
     let dmas = match dmas {
         Some(dmas) => dmas.0.clone(),
-        None => default_dmas(ports),
+        None => default_dmas(ports, threads),
     };
     if let Some(dma) = dmas.iter().find(|dma| dma.port >= ports) {
         return Err(Usage::error(
@@ -106,34 +115,74 @@ pub(super) fn open(mover: MoverKind, dmas: Option<&Dmas>, ports: usize) -> anyho
     let mut names: Vec<String> = dmas.iter().map(|dma| dma.queue.clone()).collect();
     names.sort();
     names.dedup();
-    let channels = open_movers(mover, &names)?;
-    let mut wires = vec![Wire::default(); ports];
+    if names.len() < threads {
+        return Err(Usage::error(
+            format!(
+                "--dmas names {} work queues; {threads} threads need one each",
+                names.len()
+            ),
+            "name more of them, or fewer cores",
+        ));
+    }
+    // Where each lies: the thread, and the number among its channels.
+    let mut places: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for (at, channel) in open_movers(mover, &names)?.into_iter().enumerate() {
+        let name = channel.name().to_owned();
+        let of_thread = dmas.iter().find(|dma| dma.queue == name);
+        let thread = of_thread.and_then(|dma| dma.thread).unwrap_or(at % threads);
+        let list = &mut wiring.channels[thread];
+        list.push(channel.of_thread(thread));
+        places.insert(name, (thread, list.len() - 1));
+    }
     for dma in &dmas {
-        let wire = &mut wires[dma.port];
+        let (thread, channel) = places[&dma.queue];
+        let wire = &mut wiring.ports[dma.port][thread];
         let list = match dma.to_guest {
             true => &mut wire.to_guest,
             false => &mut wire.from_guest,
         };
-        let channel = names.iter().position(|name| *name == dma.queue);
-        if let Some(channel) = channel.filter(|channel| !list.contains(channel)) {
+        if !list.contains(&channel) {
             list.push(channel);
         }
     }
-    Ok(Wiring {
-        channels,
-        ports: wires,
-    })
+    Ok(wiring)
 }
 
-fn default_dmas(ports: usize) -> Vec<Dma> {
+/// Each thread has as many work queues of its own as there are for it.
+fn default_dmas(ports: usize, threads: usize) -> Vec<Dma> {
+    let most = usize::from(QUEUES);
+    let each = (most / threads).max(1);
     let both = (0..ports).flat_map(|port| [(port, true), (port, false)]);
-    both.enumerate()
-        .map(|(at, (port, to_guest))| Dma {
+    let all = (0..threads).flat_map(|thread| both.clone().enumerate().map(move |at| (thread, at)));
+    all.map(|(thread, (at, (port, to_guest)))| {
+        let number = thread * each + at % each;
+        Dma {
+            thread: Some(thread),
             to_guest,
             port,
-            queue: format!("wq0.{}", at % usize::from(QUEUES)),
-        })
-        .collect()
+            queue: format!("wq{}.{}", number / most, number % most),
+        }
+    })
+    .collect()
+}
+
+/// A channel of its own for a work queue.
+pub(super) fn open_one(mover: MoverKind, name: &str) -> anyhow::Result<Channel> {
+    let error = |message: String| Usage::error(message, "an example: wq0.4");
+    if mover == MoverKind::Sync {
+        let message = "the core copies within the call; start the switch with --mover";
+        return Err(error(message.to_owned()));
+    }
+    if parse_queue(name).is_none() {
+        return Err(error(format!("{name:?} is not of the form wq0.0")));
+    }
+    let engine = match mover {
+        MoverKind::Sync | MoverKind::Cpu => open_cpu(),
+        MoverKind::Hw => open_hw(Some(name))?,
+        // A device of its own: the others have their work queues already.
+        MoverKind::Virtual => open_virtual(1)?.remove(0),
+    };
+    Ok(Channel::new(name, engine))
 }
 
 fn open_movers(mover: MoverKind, names: &[String]) -> anyhow::Result<Channels> {
@@ -201,11 +250,52 @@ mod tests {
         let dmas: Dmas = "[txd0@wq0.0,txd0@wq0.1,rxd0@wq0.1,rxd0@wq0.1]"
             .parse()
             .expect("it");
-        let wiring = open(MoverKind::Cpu, Some(&dmas), 1).expect("channels");
-        assert_eq!(wiring.channels.len(), 2);
-        assert_eq!(wiring.ports[0].to_guest, [0, 1]);
-        assert_eq!(wiring.ports[0].from_guest, [1], "named twice, used once");
-        assert!(open(MoverKind::Cpu, Some(&"txd1@wq0.0".parse().expect("one")), 1).is_err());
-        assert!(open(MoverKind::Sync, Some(&dmas), 1).is_err());
+        let wiring = open(MoverKind::Cpu, Some(&dmas), 1, 1).expect("channels");
+        assert_eq!(wiring.channels[0].len(), 2);
+        assert_eq!(wiring.ports[0][0].to_guest, [0, 1]);
+        assert_eq!(wiring.ports[0][0].from_guest, [1], "named twice, used once");
+        let one = "txd1@wq0.0".parse().expect("one");
+        assert!(open(MoverKind::Cpu, Some(&one), 1, 1).is_err());
+        assert!(open(MoverKind::Sync, Some(&dmas), 1, 1).is_err());
+    }
+
+    #[test]
+    fn a_work_queue_is_used_by_one_thread() {
+        let dmas: Dmas = "[txd0@wq0.0,txd0@wq0.1,rxd0@wq0.1]".parse().expect("it");
+        let wiring = open(MoverKind::Cpu, Some(&dmas), 1, 2).expect("channels");
+        let lens: Vec<usize> = wiring.channels.iter().map(Vec::len).collect();
+        assert_eq!(lens, [1, 1]);
+        let [first, second] = &wiring.ports[0][..] else {
+            panic!("a wire for each thread");
+        };
+        assert_eq!(
+            (&first.to_guest[..], &first.from_guest[..]),
+            (&[0][..], &[][..])
+        );
+        assert_eq!(
+            (&second.to_guest[..], &second.from_guest[..]),
+            (&[0][..], &[0][..])
+        );
+        let Err(error) = open(MoverKind::Cpu, Some(&dmas), 1, 3) else {
+            panic!("a thread without a work queue");
+        };
+        assert!(error.to_string().contains("3 threads need one each"));
+        for threads in [1, 2, 3, 8, 20] {
+            let wiring = open(MoverKind::Cpu, None, 3, threads).expect("channels");
+            let wires = wiring.ports.iter().flatten();
+            for wire in wires {
+                assert_eq!((wire.to_guest.len(), wire.from_guest.len()), (1, 1));
+            }
+            let names = wiring
+                .channels
+                .iter()
+                .flatten()
+                .map(|c| c.name().to_owned());
+            let mut names: Vec<String> = names.collect();
+            let count = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), count, "{threads}");
+        }
     }
 }

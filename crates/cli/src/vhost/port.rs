@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use dray_vhost::backend::Role;
-use dray_vhost::copy::Channels;
+use dray_vhost::forward::Switch;
 use dray_vhost::port::{Port, Tap, VhostPort, VhostSetup, Xdp};
 use dray_vhost::protocol::{Options, features};
 
@@ -84,16 +84,42 @@ impl fmt::Display for PortSpec {
 }
 
 impl PortSpec {
-    pub(super) fn open(
+    /// What it is at, without its options: a path, or an interface.
+    pub(super) fn target(&self) -> &str {
+        self.text.split(',').next().unwrap_or_default()
+    }
+
+    /// Whether it means the same in every directory.
+    pub(super) fn has_full_path(&self) -> bool {
+        match &self.kind {
+            Kind::Socket { path, .. } => path.is_absolute(),
+            Kind::Tap(_) | Kind::Xdp(_) => true,
+        }
+    }
+
+    /// Adds the port to a switch; `wires` are its channels by thread.
+    pub(super) fn add(
         &self,
-        wire: &Wire,
+        switch: &mut Switch,
+        wires: &[Wire],
         copy_threshold: u32,
         address_space: u64,
-        channels: &mut Channels,
-    ) -> anyhow::Result<Port> {
+    ) -> anyhow::Result<()> {
+        let port = self.open(copy_threshold, address_space)?;
+        if let Port::Vhost(port) = &port {
+            for (thread, wire) in wires.iter().enumerate() {
+                let wire = (&wire.to_guest[..], &wire.from_guest[..]);
+                switch.with_channels(thread, |channels| port.attach(channels, wire));
+            }
+        }
+        switch.add_port(&self.text, port);
+        Ok(())
+    }
+
+    fn open(&self, copy_threshold: u32, address_space: u64) -> anyhow::Result<Port> {
         match &self.kind {
-            Kind::Tap(name) => Ok(Port::Tap(Box::new(Tap::open(name)?))),
-            Kind::Xdp(name) => Ok(Port::Xdp(Box::new(Xdp::open(name)?))),
+            Kind::Tap(name) => Ok(Port::tap(Tap::open(name)?)?),
+            Kind::Xdp(name) => Ok(Port::xdp(Xdp::open(name)?)?),
             Kind::Socket {
                 path,
                 role,
@@ -111,12 +137,10 @@ impl PortSpec {
                 let setup = VhostSetup {
                     role: *role,
                     options,
-                    to_guest: wire.to_guest.clone(),
-                    from_guest: wire.from_guest.clone(),
                     copy_threshold,
                     ..VhostSetup::default()
                 };
-                let port = VhostPort::open(path, &setup, channels)?;
+                let port = VhostPort::open(path, &setup, &mut [])?;
                 Ok(Port::Vhost(Box::new(port)))
             }
         }

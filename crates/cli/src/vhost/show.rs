@@ -86,6 +86,9 @@ pub(super) fn table(report: &Report) -> String {
     }
     right(&mut turns, 1);
     text += &format!("\nCPU time that a port kept the others waiting\n{turns}\n");
+    if report.threads.len() > 1 {
+        text += &threads(report);
+    }
     for port in &report.ports {
         for queue in port.queues.iter().filter(|q| q.broken.is_some()) {
             let why = queue.broken.as_deref().unwrap_or_default();
@@ -112,6 +115,23 @@ pub(super) fn table(report: &Report) -> String {
         }
     }
     text
+}
+
+fn threads(report: &Report) -> String {
+    let mut table = plain(["thread", "core", "pairs", "packets"]);
+    for (at, thread) in report.threads.iter().enumerate() {
+        table.add_row([
+            at.to_string(),
+            thread
+                .core
+                .map_or_else(|| "-".to_owned(), |core| core.to_string()),
+            thread.pairs.to_string(),
+            thread.packets_switched.to_string(),
+        ]);
+    }
+    right(&mut table, 1);
+    let moved = report.pairs_moved;
+    format!("\n{table}\nqueue pairs that went to another thread: {moved}\n")
 }
 
 /// A row of counts for each queue that has some.
@@ -238,7 +258,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use dray_vhost::backend::ControlStats;
-    use dray_vhost::forward::{ChannelReport, PortReport, Turns};
+    use dray_vhost::forward::{ChannelReport, PortReport, ThreadReport, Turns};
     use dray_vhost::queue::DropCause;
 
     use super::*;
@@ -258,6 +278,7 @@ mod tests {
             index: 1,
             direction: "from-guest",
             live: true,
+            thread: Some(0),
             in_flight: 0,
             broken: None,
             packets_per_second: 0.0,
@@ -271,6 +292,8 @@ mod tests {
             packets_switched: packets,
             copies_by_executor: BTreeMap::from([("core", packets)]),
             memory_faults: 0,
+            pairs_moved: 3,
+            threads: Vec::new(),
             ports: vec![PortReport {
                 name: "s".to_owned(),
                 connected: true,
@@ -292,6 +315,15 @@ mod tests {
         assert!(text.contains("dropped packets by cause") && text.contains("small buffer"));
         assert!(text.contains("longest turn (us)") && text.contains("12.3"));
         assert!(!table(&report(1.0, 0)).contains("packets by bytes"));
+        assert!(!text.contains("another thread"));
+        let mut two = report(1.0, 3);
+        let thread = ThreadReport {
+            core: Some(5),
+            pairs: 1,
+            packets_switched: 3,
+        };
+        two.threads = vec![thread.clone(), thread];
+        assert!(table(&two).contains("another thread: 3"));
     }
 
     #[test]
@@ -300,6 +332,7 @@ mod tests {
         report.channels = vec![ChannelReport {
             name: "wq0.1".to_owned(),
             executor: "hw",
+            thread: 0,
             copies: 9,
             bytes: 900,
             failed: 4,

@@ -57,3 +57,4 @@ mod tier_hazards;
 mod tier_refused;
 mod vfio;
 mod vhost;
+mod vhost_control;

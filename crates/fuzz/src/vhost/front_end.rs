@@ -34,14 +34,14 @@ impl FrontEnd {
         let memory = File::from(memory);
         let behind = vec![CANARY; (FILE_BYTES - REGION_BYTES) as usize];
         memory.write_all_at(&behind, REGION_BYTES).ok()?;
-        let mut backend = Backend::new(Options {
+        let backend = Backend::new(Options {
             queue_pairs: 2,
             ..Options::default()
         });
         let mut channels = Vec::new();
         if asynchronous {
             channels.push(Channel::new("cpu", open_cpu()));
-            for queue in backend.queues_mut() {
+            for mut queue in backend.queues().iter() {
                 queue.set_copy_threshold(128);
                 queue.attach(&mut channels, 0);
             }
@@ -70,17 +70,17 @@ impl FrontEnd {
     /// Hands a whole message over, and waits until it is done. The answer, if there is one.
     pub(super) fn hand(&mut self, frame: Frame) -> Option<Vec<u8>> {
         let now = Instant::now();
-        let mut handled = self.backend.handle(frame, &mut self.channels, now);
+        let mut handled = self.backend.handle(frame, now);
         loop {
             match handled {
                 Ok(Handled::Done(answer)) => return answer,
                 Err(_) => return None,
                 Ok(Handled::Waiting) => {
-                    for queue in self.backend.queues_mut() {
+                    for mut queue in self.backend.queues().iter() {
                         let mut done = Vec::new();
                         queue.enqueue_poll(&mut self.channels, &mut done);
                     }
-                    handled = self.backend.resume(&mut self.channels, Instant::now());
+                    handled = self.backend.resume(Instant::now());
                 }
             }
         }

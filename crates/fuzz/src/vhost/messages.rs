@@ -66,10 +66,10 @@ pub fn vhost_messages(bytes: &[u8]) {
 
 fn disconnect(front_end: &mut FrontEnd) {
     let now = Instant::now();
-    let _ = front_end.backend.disconnect(&mut front_end.channels, now);
+    let _ = front_end.backend.disconnect(now);
     while front_end.backend.is_waiting() {
         let now = Instant::now();
-        let _ = front_end.backend.resume(&mut front_end.channels, now);
+        let _ = front_end.backend.resume(now);
     }
 }
 
@@ -77,9 +77,9 @@ fn disconnect(front_end: &mut FrontEnd) {
 fn traffic(front_end: &mut FrontEnd, pool: &mut Pool) {
     let mut out = Vec::new();
     for pair in 0..2 {
-        let queue = front_end.backend.from_guest(pair);
+        let mut queue = front_end.backend.from_guest(pair);
         queue.try_dequeue(&mut front_end.channels, pool, &mut out, 32);
-        let queue = front_end.backend.to_guest(pair);
+        let mut queue = front_end.backend.to_guest(pair);
         let mut packets = vec![Packet::from_bytes(&[7; 300]), Packet::from_bytes(&[7; 60])];
         queue.enqueue_submit(&mut front_end.channels, &mut packets);
         queue.enqueue_poll(&mut front_end.channels, &mut out);

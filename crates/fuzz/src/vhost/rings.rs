@@ -72,7 +72,7 @@ fn rings(bytes: &[u8], packed: bool) {
     let FrontEnd {
         backend, channels, ..
     } = &mut front_end;
-    for queue in backend.queues_mut() {
+    for mut queue in backend.queues().iter() {
         let mut out = Vec::new();
         let empty = queue.clear(channels, &mut out, Duration::from_secs(10));
         assert!(empty, "copies that never end");
@@ -104,7 +104,12 @@ fn start(front_end: &mut FrontEnd, features: u64) {
         front_end.send(Request::SetVringKick, &kick.to_ne_bytes(), Vec::new());
         front_end.send(Request::SetVringEnable, &state(1), Vec::new());
     }
-    let live = front_end.backend.queues()[..2].iter().all(|q| q.is_live());
+    let live = front_end
+        .backend
+        .queues()
+        .iter()
+        .take(2)
+        .all(|q| q.is_live());
     assert!(live, "rings that do not start");
 }
 
@@ -163,11 +168,12 @@ fn poll(draw: &mut Draw<'_>, front_end: &mut FrontEnd, pool: &mut Pool) {
     } = front_end;
     let asynchronous = !channels.is_empty();
     let mut out = Vec::new();
-    let queue = backend.from_guest(0);
+    let mut queue = backend.from_guest(0);
     match asynchronous {
         true => queue.try_dequeue(channels, pool, &mut out, 32),
         false => queue.dequeue(pool, &mut out, 32),
     };
+    drop(queue);
     for packet in &out {
         assert!((1..=MAX_PACKET_BYTES).contains(&packet.len()), "its length");
     }
@@ -175,7 +181,7 @@ fn poll(draw: &mut Draw<'_>, front_end: &mut FrontEnd, pool: &mut Pool) {
     let mut packets: Vec<Packet> = (0..3)
         .map(|_| Packet::from_bytes(&vec![0x5a; draw.pick(&sizes)]))
         .collect();
-    let queue = backend.to_guest(0);
+    let mut queue = backend.to_guest(0);
     match asynchronous {
         true => {
             queue.enqueue_submit(channels, &mut packets);
@@ -185,8 +191,9 @@ fn poll(draw: &mut Draw<'_>, front_end: &mut FrontEnd, pool: &mut Pool) {
             queue.enqueue(&packets);
         }
     }
+    drop(queue);
     out.drain(..).for_each(|packet| pool.put(packet));
-    for queue in backend.queues() {
+    for queue in backend.queues().iter() {
         assert!(queue.in_flight() <= SIZE as usize, "more than a ring has");
     }
 }

@@ -197,11 +197,13 @@ fn run_command(switch: &mut Switch, command: &str) -> String {
 }
 
 fn counters(switch: &Switch) -> String {
-    let queues = switch.ports().iter().flat_map(Port::queues);
-    let of = queues.map(|queue| {
-        let s = queue.stats();
-        [s.packets, s.busy_cycles, s.polls_busy, s.polls_empty]
+    let mut sum = [0; 4];
+    switch.each_port(|_, port| {
+        port.each_queue(|queue| {
+            let s = queue.stats();
+            let of = [s.packets, s.busy_cycles, s.polls_busy, s.polls_empty];
+            sum = std::array::from_fn(|i| sum[i] + of[i]);
+        });
     });
-    let sum = of.fold([0; 4], |sum, of| std::array::from_fn(|i| sum[i] + of[i]));
     sum.map(|n| n.to_string()).join(" ")
 }

@@ -62,7 +62,7 @@ impl Backend {
             }
             Message::GetVringBase { index } => {
                 let at = self.known(index)?;
-                let base = self.queues[at].stop();
+                let base = self.queue(at).stop();
                 let vring = &mut self.vrings[at];
                 vring.base = base.unwrap_or(vring.base);
                 vring.kick = Notify::Unset;
@@ -75,11 +75,11 @@ impl Backend {
             }
             Message::SetVringCall { index, descriptor } => {
                 let index = self.known(index)?;
-                self.queues[index].set_call(non_blocking(descriptor));
+                self.queue(index).set_call(non_blocking(descriptor));
             }
             Message::SetVringErr { index, descriptor } => {
                 let index = self.known(index)?;
-                self.queues[index].set_error(non_blocking(descriptor));
+                self.queue(index).set_error(non_blocking(descriptor));
             }
             Message::GetProtocolFeatures => {
                 let offered = self.session.options().protocol_features;
@@ -94,10 +94,7 @@ impl Backend {
                 self.enable(index, enable);
             }
             Message::SendRarp(mac) => {
-                // A front end that sends them without end fills nothing.
-                if self.injected.len() < 16 {
-                    self.injected.push(rarp(mac));
-                }
+                self.from_guest(0).inject(rarp(mac));
             }
             Message::NetSetMtu(mtu) => self.session.set_mtu(mtu)?,
             Message::ResetDevice => self.reset(),
@@ -142,7 +139,7 @@ impl Backend {
     /// The index of a queue whose ring is stopped.
     fn stopped(&self, index: u32, request: Request) -> Result<usize, VhostError> {
         let index = self.known(index)?;
-        match self.queues[index].is_started() {
+        match self.queue(index).is_started() {
             false => Ok(index),
             true => Err(VhostError::Refused {
                 request,
@@ -153,12 +150,12 @@ impl Backend {
 
     fn enable(&mut self, index: usize, enabled: bool) {
         self.vrings[index].enabled = enabled;
-        self.queues[index].set_enabled(enabled);
+        self.queue(index).set_enabled(enabled);
     }
 
     fn set_address(&mut self, address: VringAddress) -> Result<(), VhostError> {
         let index = self.known(address.index)?;
-        if self.queues[index].is_started() {
+        if self.queue(index).is_started() {
             // On a live ring only what concerns logging may change.
             let same = self.vrings[index]
                 .address
@@ -166,7 +163,7 @@ impl Backend {
             return match same {
                 true => {
                     self.vrings[index].address = Some(address);
-                    self.queues[index].set_ring_log(address.ring_log());
+                    self.queue(index).set_ring_log(address.ring_log());
                     Ok(())
                 }
                 false => Err(VhostError::Refused {
@@ -212,7 +209,7 @@ impl Backend {
     /// Queues log what they write while LOG_ALL is in force.
     fn use_log(&mut self) {
         let logs = self.session.features() & f::LOG_ALL != 0;
-        for queue in &mut self.queues {
+        for mut queue in self.queues.iter() {
             queue.set_log(self.log.clone().filter(|_| logs));
         }
     }
@@ -253,12 +250,16 @@ impl Backend {
         self.memory = Arc::new(memory);
         for index in 0..self.queues.len() {
             let address = self.vrings[index].address;
-            let queue = &mut self.queues[index];
+            let mut queue = self.queues.lock(index);
             let (true, Some(address)) = (queue.is_started(), address) else {
                 continue;
             };
             if let Err(reason) = queue.relocate(&address, &self.memory) {
-                queue.stop();
+                match queue.in_flight() {
+                    0 => drop(queue.stop()),
+                    _ => queue.give_up(),
+                }
+                drop(queue);
                 // Until the front end says something new about it.
                 self.vrings[index].kick = Notify::Unset;
                 self.keep_error(VhostError::Ring { index, reason });
@@ -276,20 +277,20 @@ impl Backend {
             return result;
         }
         for index in 0..self.queues.len() {
-            let (queue, vring) = (&self.queues[index], &self.vrings[index]);
-            let Some(address) = vring.address else {
+            let vring = &self.vrings[index];
+            let (Some(address), true) = (vring.address, vring.kick.is_set()) else {
                 continue;
             };
+            let queue = self.queue(index);
             if queue.is_started() || queue.in_flight() > 0 || vring.size == 0 {
                 continue;
             }
-            if !vring.kick.is_set() {
-                continue;
-            }
+            drop(queue);
             self.restore_base(index, &address);
             let features = self.session.features();
             let (vring, memory) = (&self.vrings[index], self.memory.clone());
-            if let Err(reason) = self.queues[index].start(vring, features, memory) {
+            let started = self.queue(index).start(vring, features, memory);
+            if let Err(reason) = started {
                 // Until the front end says something new about it.
                 self.vrings[index].kick = Notify::Unset;
                 let error = Err(VhostError::Ring { index, reason });
@@ -318,7 +319,7 @@ impl Backend {
     /// As after power-on, with the connection and its memory.
     fn reset(&mut self) {
         for index in 0..self.queues.len() {
-            self.queues[index].stop();
+            self.queue(index).stop();
             self.vrings[index].kick = Notify::Unset;
             self.vrings[index].base = 0;
             self.saved[index] = None;
@@ -329,7 +330,8 @@ impl Backend {
     /// The connection is gone.
     pub(super) fn reset_connection(&mut self) {
         for index in 0..self.queues.len() {
-            let base = self.queues[index].stop();
+            let mut queue = self.queues.lock(index);
+            let base = queue.stop();
             let vring = &self.vrings[index];
             if let (Some(base), Some(address)) = (base, vring.address) {
                 self.saved[index] = Some(Saved {
@@ -338,7 +340,6 @@ impl Backend {
                     base,
                 });
             }
-            let queue = &mut self.queues[index];
             queue.set_enabled(false);
             queue.set_call(None);
             queue.set_error(None);

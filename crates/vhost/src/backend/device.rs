@@ -1,19 +1,17 @@
 //! The device of one connection.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use crate::VhostError;
-use crate::copy::Channel;
 use crate::memory::{DirtyLog, MemoryMap};
-use crate::net::Packet;
 use crate::protocol::{
     Frame, Message, Options, Reply, Request, Session, VringAddress, VringConfig, encode,
 };
-use crate::queue::Queue;
+use crate::queue::{QueueGuard, Queues};
 
 /// What the control path has counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -30,6 +28,13 @@ pub struct ControlStats {
     pub broken_connections: u64,
     /// Connections that were closed because the port had one.
     pub surplus_connections: u64,
+}
+
+impl ControlStats {
+    /// All of them: it changes with each.
+    pub(super) fn sum(&self) -> u64 {
+        self.messages + self.refused + self.connections + self.broken_connections
+    }
 }
 
 /// What became of a message.
@@ -75,9 +80,8 @@ pub struct Backend {
     pub(super) session: Session,
     pub(super) memory: Arc<MemoryMap>,
     pub(super) vrings: Vec<VringConfig>,
-    pub(super) queues: Vec<Queue>,
+    pub(super) queues: Queues,
     pub(super) saved: Vec<Option<Saved>>,
-    pub(super) injected: Vec<Packet>,
     /// Where written pages are logged while LOG_ALL is in force, and the eventfd that is signalled.
     pub(super) log: Option<Arc<DirtyLog>>,
     pub(super) log_event: Option<OwnedFd>,
@@ -98,9 +102,8 @@ impl Backend {
             session: Session::new(options),
             memory: Arc::new(MemoryMap::new(options.address_space)),
             vrings: (0..count).map(|_| VringConfig::default()).collect(),
-            queues: (0..count).map(Queue::new).collect(),
+            queues: Queues::new(count),
             saved: vec![None; count],
-            injected: Vec::new(),
             log: None,
             log_event: None,
             stats: ControlStats::default(),
@@ -126,23 +129,23 @@ impl Backend {
     }
 
     /// The queues: even ones to the guest, odd ones from it.
-    pub fn queues(&self) -> &[Queue] {
+    pub fn queues(&self) -> &Queues {
         &self.queues
     }
 
-    /// The queues, to move packets.
-    pub fn queues_mut(&mut self) -> &mut [Queue] {
-        &mut self.queues
+    /// A queue by its index. Whoever holds it asks for no other, nor hands a message over: each waits for its lock.
+    pub fn queue(&self, index: usize) -> QueueGuard<'_> {
+        self.queues.lock(index)
     }
 
     /// The queue to the guest of a pair.
-    pub fn to_guest(&mut self, pair: usize) -> &mut Queue {
-        &mut self.queues[2 * pair]
+    pub fn to_guest(&self, pair: usize) -> QueueGuard<'_> {
+        self.queue(2 * pair)
     }
 
     /// The queue from the guest of a pair.
-    pub fn from_guest(&mut self, pair: usize) -> &mut Queue {
-        &mut self.queues[2 * pair + 1]
+    pub fn from_guest(&self, pair: usize) -> QueueGuard<'_> {
+        self.queue(2 * pair + 1)
     }
 
     /// Queue pairs of the port.
@@ -160,33 +163,16 @@ impl Backend {
         &mut self.stats
     }
 
-    /// Packets to be treated as if the guest had sent them: broadcasts on its behalf.
-    pub fn take_injected(&mut self) -> Vec<Packet> {
-        std::mem::take(&mut self.injected)
-    }
-
     /// Messages that were refused since this was called last, the latest 64 at most.
     pub fn take_errors(&mut self) -> Vec<VhostError> {
         std::mem::take(&mut self.errors)
-    }
-
-    /// Registers channels with a queue; nothing may be in flight.
-    pub fn attach(&mut self, queue: usize, channels: &mut [Channel], which: &[usize]) {
-        for channel in which {
-            self.queues[queue].attach(channels, *channel);
-        }
     }
 
     /// Carries a message out, or begins to.
     ///
     /// # Errors
     /// The connection cannot go on: a request with an answer of its own that cannot be answered.
-    pub fn handle(
-        &mut self,
-        frame: Frame,
-        channels: &mut [Channel],
-        now: Instant,
-    ) -> Result<Handled, VhostError> {
+    pub fn handle(&mut self, frame: Frame, now: Instant) -> Result<Handled, VhostError> {
         let id = frame.header.request;
         let need_reply = frame.header.needs_reply() && self.session.has_reply_ack();
         let message = match Message::parse(frame) {
@@ -199,7 +185,7 @@ impl Backend {
             id,
             need_reply,
         };
-        self.begin(work, queues, channels, now)
+        self.begin(work, queues, now)
     }
 
     /// The connection has ended: stops all queues and forgets what was agreed on, once copies in
@@ -207,14 +193,10 @@ impl Backend {
     ///
     /// # Errors
     /// None that matter: a drain that misses its deadline is counted.
-    pub fn disconnect(
-        &mut self,
-        channels: &mut [Channel],
-        now: Instant,
-    ) -> Result<Handled, VhostError> {
+    pub fn disconnect(&mut self, now: Instant) -> Result<Handled, VhostError> {
         self.pending = None;
         let queues = (0..self.queues.len()).collect();
-        self.begin(Work::Disconnect, queues, channels, now)
+        self.begin(Work::Disconnect, queues, now)
     }
 
     /// Whether a message waits for copies in flight.
@@ -226,52 +208,42 @@ impl Backend {
     ///
     /// # Errors
     /// As [`Backend::handle`].
-    pub fn resume(
-        &mut self,
-        channels: &mut [Channel],
-        now: Instant,
-    ) -> Result<Handled, VhostError> {
+    pub fn resume(&mut self, now: Instant) -> Result<Handled, VhostError> {
         let Some(pending) = self.pending.take() else {
             return Ok(Handled::Done(None));
         };
-        let in_flight: usize = pending
-            .queues
-            .iter()
-            .map(|q| self.queues[*q].in_flight())
-            .sum();
+        let in_flight = |q: &usize| self.queue(*q).in_flight();
+        let in_flight: usize = pending.queues.iter().map(in_flight).sum();
         if in_flight > 0 && now < pending.until {
             self.pending = Some(pending);
             return Ok(Handled::Waiting);
         }
+        // Until it is carried out no thread takes anything new.
+        let result = match in_flight {
+            0 => self.finish(pending.work),
+            _ => self.miss(pending.work, &pending.queues, in_flight),
+        };
         for queue in &pending.queues {
-            self.queues[*queue].end_drain();
+            self.queue(*queue).end_drain();
         }
-        if in_flight > 0 {
-            return self.miss(pending, in_flight, channels);
-        }
-        self.finish(pending.work).map(Handled::Done)
+        result.map(Handled::Done)
     }
 
     fn begin(
         &mut self,
         work: Work,
         queues: Vec<usize>,
-        channels: &mut [Channel],
         now: Instant,
     ) -> Result<Handled, VhostError> {
-        let busy = queues.iter().any(|q| self.queues[*q].in_flight() > 0);
-        if !busy {
-            return self.finish(work).map(Handled::Done);
-        }
         for queue in &queues {
-            self.queues[*queue].begin_drain();
+            self.queue(*queue).begin_drain();
         }
         self.pending = Some(Pending {
             work,
             queues,
             until: now + self.drain_deadline,
         });
-        self.resume(channels, now)
+        self.resume(now)
     }
 
     /// Copies did not end in time. Their queues are given up, their memory is kept until they end,
@@ -279,24 +251,23 @@ impl Backend {
     #[cold]
     fn miss(
         &mut self,
-        pending: Pending,
+        work: Work,
+        queues: &[usize],
         in_flight: usize,
-        channels: &mut [Channel],
-    ) -> Result<Handled, VhostError> {
-        for queue in &pending.queues {
-            if self.queues[*queue].in_flight() > 0 {
-                self.queues[*queue].give_up(channels);
+    ) -> Result<Option<Vec<u8>>, VhostError> {
+        for queue in queues {
+            let mut queue = self.queue(*queue);
+            if queue.in_flight() > 0 {
+                queue.give_up();
             }
         }
         let error = VhostError::Drain { in_flight };
-        match pending.work {
+        match work {
             Work::Disconnect => {
                 self.keep_error(error);
-                self.finish(Work::Disconnect).map(Handled::Done)
+                self.finish(Work::Disconnect)
             }
-            Work::Message { id, need_reply, .. } => {
-                self.answer(id, need_reply, Err(error)).map(Handled::Done)
-            }
+            Work::Message { id, need_reply, .. } => self.answer(id, need_reply, Err(error)),
         }
     }
 
@@ -378,11 +349,5 @@ impl Backend {
             Message::SetStatus(0) => all(),
             _ => Vec::new(),
         }
-    }
-
-    /// Where the guest notifies of packets, by queue.
-    pub fn kicks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let kicks = self.vrings.iter().filter_map(|v| v.kick.descriptor());
-        kicks.map(AsFd::as_fd)
     }
 }

@@ -1,19 +1,15 @@
 //! A device and its socket: listening or connecting, again and again.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
-
 use super::connection::{Connection, Received};
 use super::device::{Backend, Handled};
+use super::listener::{Listener, connect};
 use crate::VhostError;
-use crate::copy::Channel;
 use crate::protocol::Options;
+use crate::queue;
 use crate::ring::RingFault;
 
 /// Time between attempts to connect.
@@ -60,13 +56,13 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Endpoint {
     path: PathBuf,
-    listener: Option<UnixListener>,
-    /// Device and inode of the socket that this side has created.
-    created: Option<(u64, u64)>,
+    listener: Option<Listener>,
     connection: Option<Connection>,
     /// The connection is gone, its copies are not.
     leaving: bool,
     retry: Instant,
+    /// Faults of rings in this process that were looked at.
+    ring_faults: u64,
     /// [`TURN`].
     turn: Duration,
     /// The device.
@@ -80,16 +76,16 @@ impl Endpoint {
     /// The socket cannot be created.
     pub fn new(path: &Path, role: Role, options: Options) -> Result<Endpoint, VhostError> {
         let listener = match role {
-            Role::Server => Some(listen(path)?),
+            Role::Server => Some(Listener::bind(path)?),
             Role::Client => None,
         };
         Ok(Endpoint {
             path: path.to_owned(),
-            created: listener.as_ref().and_then(|_| identity(path)),
             listener,
             connection: None,
             leaving: false,
             retry: Instant::now(),
+            ring_faults: queue::ring_faults(),
             turn: TURN,
             backend: Backend::new(options),
         })
@@ -121,28 +117,39 @@ impl Endpoint {
         }
     }
 
-    /// Accepts, connects, handles messages. Never blocks; call it often.
-    pub fn poll(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
+    /// Accepts, connects, handles messages. Never blocks; call it often. Returns whether anything was done.
+    pub fn poll(&mut self, now: Instant, events: &mut Vec<Event>) -> bool {
+        let before = self.backend.stats().sum();
+        self.go_on(now, events);
+        self.report_stopped(events);
+        self.backend.stats().sum() != before
+    }
+
+    fn go_on(&mut self, now: Instant, events: &mut Vec<Event>) {
         if self.leaving || self.backend.is_waiting() {
-            match self.backend.resume(channels, now) {
+            match self.backend.resume(now) {
                 Ok(Handled::Waiting) => return,
                 Ok(Handled::Done(_)) if self.leaving => self.leaving = false,
-                Ok(Handled::Done(answer)) => self.answer(answer, channels, now, events),
-                Err(error) => self.end(Event::Broken(error), channels, now, events),
+                Ok(Handled::Done(answer)) => self.answer(answer, now, events),
+                Err(error) => self.end(Event::Broken(error), now, events),
             }
         }
         if self.connection.is_none() {
             self.connect(now, events);
         }
         self.refuse_surplus();
-        self.read(channels, now, events);
+        self.read(now, events);
         let refused = self.backend.take_errors();
         events.extend(refused.into_iter().map(Event::Refused));
-        self.report_stopped(events);
     }
 
     fn report_stopped(&mut self, events: &mut Vec<Event>) {
-        for queue in self.backend.queues_mut() {
+        let faults = queue::ring_faults();
+        if faults == self.ring_faults {
+            return;
+        }
+        self.ring_faults = faults;
+        for mut queue in self.backend.queues().iter() {
             if let Some(fault) = queue.take_fault() {
                 events.push(Event::Stopped {
                     path: self.path.clone(),
@@ -153,7 +160,7 @@ impl Endpoint {
         }
     }
 
-    fn read(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
+    fn read(&mut self, now: Instant, events: &mut Vec<Event>) {
         let start = Instant::now();
         for at in 0..MESSAGES {
             // A front end waits until its former memory is unmapped.
@@ -171,40 +178,28 @@ impl Endpoint {
             let handled = match received {
                 Ok(Received::Nothing) => return,
                 Ok(Received::Closed) => {
-                    return self.end(Event::Disconnected, channels, now, events);
+                    return self.end(Event::Disconnected, now, events);
                 }
-                Ok(Received::Frame(frame)) => self.backend.handle(frame, channels, now),
+                Ok(Received::Frame(frame)) => self.backend.handle(frame, now),
                 Err(error) => Err(error),
             };
             match handled {
                 Ok(Handled::Waiting) => return,
-                Ok(Handled::Done(answer)) => self.answer(answer, channels, now, events),
-                Err(error) => return self.end(Event::Broken(error), channels, now, events),
+                Ok(Handled::Done(answer)) => self.answer(answer, now, events),
+                Err(error) => return self.end(Event::Broken(error), now, events),
             }
         }
     }
 
-    fn answer(
-        &mut self,
-        answer: Option<Vec<u8>>,
-        channels: &mut [Channel],
-        now: Instant,
-        events: &mut Vec<Event>,
-    ) {
+    fn answer(&mut self, answer: Option<Vec<u8>>, now: Instant, events: &mut Vec<Event>) {
         if let (Some(answer), Some(connection)) = (answer, &mut self.connection)
             && let Err(error) = connection.send(&answer)
         {
-            self.end(Event::Broken(error), channels, now, events);
+            self.end(Event::Broken(error), now, events);
         }
     }
 
-    fn end(
-        &mut self,
-        event: Event,
-        channels: &mut [Channel],
-        now: Instant,
-        events: &mut Vec<Event>,
-    ) {
+    fn end(&mut self, event: Event, now: Instant, events: &mut Vec<Event>) {
         if matches!(event, Event::Broken(_)) {
             self.backend.stats_mut().broken_connections += 1;
         }
@@ -214,20 +209,20 @@ impl Endpoint {
             self.backend.memory().close_later(connection);
         }
         self.retry = now + RETRY;
-        self.leaving = !matches!(self.backend.disconnect(channels, now), Ok(Handled::Done(_)));
+        self.leaving = !matches!(self.backend.disconnect(now), Ok(Handled::Done(_)));
     }
 
     /// Ends the connection, if there is one; copies in flight may still have to end.
-    pub fn close(&mut self, channels: &mut [Channel], now: Instant, events: &mut Vec<Event>) {
+    pub fn close(&mut self, now: Instant, events: &mut Vec<Event>) {
         if self.connection.is_some() {
-            self.end(Event::Disconnected, channels, now, events);
+            self.end(Event::Disconnected, now, events);
         }
     }
 
     /// Goes on with a connection that is gone.
-    pub fn finish_leaving(&mut self, channels: &mut [Channel], now: Instant) {
+    pub fn finish_leaving(&mut self, now: Instant) {
         if self.leaving {
-            let waiting = matches!(self.backend.resume(channels, now), Ok(Handled::Waiting));
+            let waiting = matches!(self.backend.resume(now), Ok(Handled::Waiting));
             self.leaving = waiting;
         }
     }
@@ -239,7 +234,7 @@ impl Endpoint {
 
     fn connect(&mut self, now: Instant, events: &mut Vec<Event>) {
         let stream = match &self.listener {
-            Some(listener) => listener.accept().map(|(stream, _)| stream),
+            Some(listener) => listener.accept(),
             None if now < self.retry => return,
             None => {
                 self.retry = now + RETRY;
@@ -262,7 +257,7 @@ impl Endpoint {
         if let (Some(_), Some(listener)) = (&self.connection, &self.listener) {
             for _ in 0..SURPLUS {
                 match listener.accept() {
-                    Ok((surplus, _)) => {
+                    Ok(surplus) => {
                         // What it has sent may hold files.
                         self.backend.memory().close_later(surplus);
                         self.backend.stats_mut().surplus_connections += 1;
@@ -272,60 +267,6 @@ impl Endpoint {
             }
         }
     }
-}
-
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        // Another process may have put its own socket there meanwhile.
-        if self.created.is_some() && identity(&self.path) == self.created {
-            let _ = std::fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Listens at a path. A socket without a listener is replaced; no other file is.
-fn listen(path: &Path) -> Result<UnixListener, VhostError> {
-    let error = |source| VhostError::Path {
-        action: "listen at",
-        path: path.to_owned(),
-        source,
-    };
-    let listener = match UnixListener::bind(path) {
-        Err(e) if e.kind() == io::ErrorKind::AddrInUse && !is_socket(path) => {
-            Err(io::Error::other("it is there, and is no socket"))
-        }
-        Err(e) if e.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
-            std::fs::remove_file(path).map_err(error)?;
-            UnixListener::bind(path)
-        }
-        result => result,
-    }
-    .map_err(error)?;
-    listener.set_nonblocking(true).map_err(error)?;
-    Ok(listener)
-}
-
-/// Connects without waiting for room in the listener's backlog.
-fn connect(path: &Path) -> io::Result<UnixStream> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(UnixStream::from(socket))
-}
-
-/// Device and inode of a file.
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    let metadata = std::fs::symlink_metadata(path).ok()?;
-    Some((metadata.dev(), metadata.ino()))
-}
-
-fn is_socket(path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket())
-}
-
-/// Whether nobody listens at a socket.
-fn is_stale(path: &Path) -> bool {
-    connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 #[cfg(test)]
@@ -347,7 +288,7 @@ mod tests {
         let mut client = UnixStream::connect(&path).expect("it listens");
         client.set_nonblocking(true).expect("our own socket");
         while !endpoint.is_connected() {
-            endpoint.poll(&mut [], Instant::now(), &mut Vec::new());
+            endpoint.poll(Instant::now(), &mut Vec::new());
         }
         client.write_all(&ASKS.repeat(5)).expect("room");
         (endpoint, client)
@@ -356,7 +297,7 @@ mod tests {
     /// How many answers a turn that may take so long brings.
     fn answers(endpoint: &mut Endpoint, mut client: &UnixStream, turn: Duration) -> usize {
         endpoint.turn = turn;
-        endpoint.poll(&mut [], Instant::now(), &mut Vec::new());
+        endpoint.poll(Instant::now(), &mut Vec::new());
         let mut buffer = [0; 64 * ANSWER];
         client.read(&mut buffer).map_or(0, |bytes| bytes / ANSWER)
     }

@@ -4,7 +4,9 @@ mod apply;
 mod connection;
 mod device;
 mod endpoint;
+mod listener;
 
 pub use connection::{Connection, Received};
 pub use device::{Backend, ControlStats, Handled};
 pub use endpoint::{Endpoint, Event, Role};
+pub use listener::Listener;

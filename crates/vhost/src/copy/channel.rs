@@ -30,6 +30,7 @@ struct Member {
 /// One mover, used by any number of queues of a thread.
 pub struct Channel {
     name: String,
+    lane: usize,
     engine: Box<dyn CopyEngine>,
     staged: Vec<Copy>,
     members: Vec<Member>,
@@ -52,6 +53,7 @@ impl Channel {
     pub fn new(name: impl Into<String>, engine: Box<dyn CopyEngine>) -> Channel {
         Channel {
             name: name.into(),
+            lane: 0,
             engine,
             staged: Vec::new(),
             members: Vec::new(),
@@ -61,6 +63,17 @@ impl Channel {
             bytes: 0,
             failures: BTreeMap::new(),
         }
+    }
+
+    /// The same for the thread with this number: a queue that several threads use has places for each.
+    pub fn of_thread(mut self, lane: usize) -> Channel {
+        self.lane = lane;
+        self
+    }
+
+    /// The number of the thread that uses it.
+    pub(crate) fn lane(&self) -> usize {
+        self.lane
     }
 
     /// Its name, such as `wq0.1`.
@@ -121,6 +134,21 @@ impl Channel {
     /// Whether a queue is registered, or copies are in flight: it cannot be taken away then.
     pub fn is_in_use(&self) -> bool {
         self.in_flight > 0 || self.members.iter().any(|m| m.live || m.in_flight > 0)
+    }
+
+    /// Lets go of the mover; there must be neither a queue nor a copy. The channel's place is free then.
+    ///
+    /// # Panics
+    /// If it is in use.
+    pub fn close(&mut self) {
+        assert!(!self.is_in_use(), "a channel in use");
+        self.engine = Box::new(Closed);
+        self.name.clear();
+    }
+
+    /// Whether its mover is gone.
+    pub fn is_closed(&self) -> bool {
+        self.name.is_empty()
     }
 
     /// How many copies the engine takes: asked before a burst is staged.
@@ -217,6 +245,27 @@ impl Channel {
             self.poll(place, |_, _| {});
             self.unregister(place, Arc::new(()));
         }
+    }
+}
+
+/// The mover of a channel that was closed.
+struct Closed;
+
+impl CopyEngine for Closed {
+    fn executor(&self) -> &'static str {
+        "none"
+    }
+
+    fn room(&self) -> usize {
+        0
+    }
+
+    unsafe fn submit(&mut self, copies: &[Copy]) {
+        assert!(copies.is_empty(), "there is no room");
+    }
+
+    fn poll(&mut self, _into: &mut [Done]) -> usize {
+        0
     }
 }
 

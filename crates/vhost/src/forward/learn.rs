@@ -11,6 +11,11 @@ type Address = [u8; 6];
 const AGE: Duration = Duration::from_secs(300);
 /// Addresses that are remembered; further ones are flooded to.
 const MAX_ENTRIES: usize = 16384;
+/// Time between two notes that an address was heard of: threads read the table far more often.
+const NOTED_EVERY: Duration = Duration::from_secs(1);
+
+/// An address that was heard at a port.
+pub(super) type News = (Address, usize);
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -25,15 +30,16 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Learns where packets come from, and puts each on the list of the port that it goes to: of
-    /// all others if that is not known.
+    /// Puts packets that came in at a port on the list of the port that they go to: of all others that are there if
+    /// that is not known. What is to be learned goes to `news`.
     pub(super) fn dispatch(
-        &mut self,
-        from: usize,
+        &self,
+        (from, present): (usize, &[bool]),
         packets: &mut Vec<Packet>,
         outgoing: &mut [Vec<Packet>],
         pool: &mut Pool,
         now: Instant,
+        news: &mut Vec<News>,
     ) {
         for packet in packets.drain(..) {
             let Some(addresses) = packet.bytes().first_chunk::<12>() else {
@@ -43,20 +49,36 @@ impl Table {
             let (mut destination, mut source) = ([0; 6], [0; 6]);
             destination.copy_from_slice(&addresses[..6]);
             source.copy_from_slice(&addresses[6..]);
-            self.learn(source, from, now);
+            if self.is_news(&source, from, now) && !news.contains(&(source, from)) {
+                news.push((source, from));
+            }
             match self.find(&destination, now) {
                 Some(port) if port == from => pool.put(packet),
                 Some(port) => outgoing[port].push(packet),
-                None => flood(from, packet, outgoing, pool),
+                None => flood((from, present), packet, outgoing, pool),
             }
         }
     }
 
-    fn learn(&mut self, address: Address, port: usize, now: Instant) {
+    fn is_news(&self, address: &Address, port: usize, now: Instant) -> bool {
+        let known = self.entries.get(address);
+        !is_group(address)
+            && known.is_none_or(|entry| {
+                entry.port != port || now.saturating_duration_since(entry.heard) >= NOTED_EVERY
+            })
+    }
+
+    /// Forgets what was heard at a port that is gone.
+    pub(super) fn forget(&mut self, port: usize) {
+        self.entries.retain(|_, entry| entry.port != port);
+    }
+
+    /// Notes where an address was heard.
+    pub(super) fn learn(&mut self, (address, port): News, now: Instant) {
         let known = self.entries.contains_key(&address);
         if !known && self.entries.len() >= MAX_ENTRIES {
             self.entries
-                .retain(|_, entry| now.duration_since(entry.heard) < AGE);
+                .retain(|_, entry| now.saturating_duration_since(entry.heard) < AGE);
         }
         if is_group(&address) || (!known && self.entries.len() >= MAX_ENTRIES) {
             return;
@@ -69,7 +91,7 @@ impl Table {
             return None;
         }
         let entry = self.entries.get(address)?;
-        (now.duration_since(entry.heard) < AGE).then_some(entry.port)
+        (now.saturating_duration_since(entry.heard) < AGE).then_some(entry.port)
     }
 }
 
@@ -77,8 +99,14 @@ fn is_group(address: &Address) -> bool {
     address[0] & 1 != 0
 }
 
-fn flood(from: usize, packet: Packet, outgoing: &mut [Vec<Packet>], pool: &mut Pool) {
-    let others: Vec<usize> = (0..outgoing.len()).filter(|port| *port != from).collect();
+fn flood(
+    (from, present): (usize, &[bool]),
+    packet: Packet,
+    outgoing: &mut [Vec<Packet>],
+    pool: &mut Pool,
+) {
+    let others = (0..outgoing.len()).filter(|port| *port != from && present[*port]);
+    let others: Vec<usize> = others.collect();
     let Some((last, rest)) = others.split_last() else {
         return pool.put(packet);
     };
@@ -106,7 +134,16 @@ mod tests {
         let mut run = |from, to, source, now| {
             let mut out = vec![Vec::new(), Vec::new(), Vec::new()];
             let mut packets = vec![packet(to, source)];
-            table.dispatch(from, &mut packets, &mut out, &mut pool, now);
+            let (present, mut news) = ([true; 3], Vec::new());
+            table.dispatch(
+                (from, &present),
+                &mut packets,
+                &mut out,
+                &mut pool,
+                now,
+                &mut news,
+            );
+            news.drain(..).for_each(|news| table.learn(news, now));
             out.iter().map(Vec::len).collect::<Vec<_>>()
         };
         assert_eq!(run(0, 4, 2, now), [0, 1, 1]);

@@ -1,128 +1,238 @@
-//! A switch on one thread: ports, channels, and what is done with packets.
+//! A switch on one thread or several: ports, channels, and what is done with packets.
+//!
+//! Each pair of a port is received from by one thread, which also sends its packets: the order of a flow is
+//! that of one thread. Any thread sends to any port: a queue to the guest has a lock, held for one burst, and the
+//! copies are made by the channels of the thread that sends. The first thread, which calls [`Switch::step`],
+//! also handles the messages of all front ends; what these change is under the queues' locks.
 
 mod answer;
+mod balance;
 mod generate;
 mod learn;
 mod mode;
+mod moves;
 mod report;
+mod thread;
 mod turns;
+mod worker;
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
-
 pub use mode::Mode;
-pub use report::{ChannelReport, PortReport, QueueReport, Report};
+pub use report::{ChannelReport, PortReport, QueueReport, Report, ThreadReport};
+pub use thread::{IDLE_STEPS, bind};
+pub use turns::Turns;
+pub use worker::BURST;
 
+use crate::VhostError;
 use crate::backend::Event;
-use crate::copy::Channels;
-use crate::net::{Packet, Pool};
+use crate::copy::{Channel, Channels};
 use crate::port::Port;
 use generate::Generator;
 use learn::Table;
-pub use turns::Turns;
+use moves::Move;
+use thread::Thread;
 use turns::Watch;
+use worker::{CONTROL_EVERY, Worker};
 
-/// Longest sleep while a port waits for its former memory to be unmapped.
+/// Longest sleep while a port waits for its former memory to be unmapped, or for copies.
 const UNMAPPING: Duration = Duration::from_millis(1);
-/// Packets moved at a time.
-pub const BURST: usize = 32;
-/// Bytes of a burst, about: what has been copied in is copied out again, and the first cache should
-/// hold most of it until then. Measured with dpdk-testpmd as guest: 32 KiB are faster than 8 and 16 at
-/// 512 to 1518 bytes; more is not faster.
-const BURST_BYTES: usize = 32 << 10;
-/// Packets of a burst at least.
-const MIN_BURST: usize = 16;
-/// Steps between two looks at the control path, while packets flow.
-const CONTROL_EVERY: u32 = 128;
+/// Time between two looks at the threads' loads.
+const BALANCE: Duration = Duration::from_secs(1);
 
-/// Time after which a port takes no further burst in its turn: the rest of its queues begin the next.
-/// A burst makes at most about as much work again, and a turn no more than 50 us, but for pages of the guest that nobody
-/// has touched: the kernel makes each when it is read or written (some 0.6 us), and a packet may lie on 256 of them.
-const TURN: Duration = Duration::from_micros(20);
+/// A port of the switch.
+#[derive(Debug)]
+struct Slot {
+    name: String,
+    port: Arc<Port>,
+    /// It is closed, and goes when its copies have ended.
+    leaving: bool,
+}
 
-/// A switch on one thread.
+/// A switch on one thread or several.
 #[derive(Debug)]
 pub struct Switch {
-    ports: Vec<Port>,
-    channels: Channels,
-    pool: Pool,
-    mode: Mode,
-    table: Table,
-    generator: Generator,
-    packets: Vec<Packet>,
-    /// By port: what a mode has decided to send there.
-    outgoing: Vec<Vec<Packet>>,
-    /// By port: what there was no time to send yet, with its pair, in order.
-    behind: Vec<VecDeque<(usize, Vec<Packet>)>>,
-    /// By port: those that are behind with its packets. Nothing is received from it until they are not.
-    waits_for: Vec<Vec<usize>>,
-    steps: u32,
-    packets_switched: u64,
+    threads: Vec<Arc<Thread>>,
+    /// Cores that threads are bound to, as far as they are.
+    cores: Vec<usize>,
+    running: Vec<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    /// A port that is removed leaves a gap, which the next one takes.
+    ports: Vec<Option<Slot>>,
+    table: Arc<RwLock<Table>>,
+    moves: Vec<Move>,
+    removed: Vec<PortReport>,
+    born: Instant,
+    handed_over: u64,
+    stayed: u64,
+    /// The thread that the next pair of a new port goes to.
+    next_thread: usize,
+    balanced: Instant,
+    balances: bool,
     watch: Watch,
-    /// By port: the pair that its next turn begins with.
-    next_pair: Vec<usize>,
-    /// [`TURN`].
-    turn: Duration,
-    /// Packets of the next burst at most, as large as those of the last one.
-    burst: usize,
+    steps: u32,
 }
 
 impl Switch {
-    /// A switch of these ports, whose copies these channels make.
+    /// A switch on the calling thread of these ports, whose copies these channels make.
+    ///
+    /// # Panics
+    /// If the kernel has no eventfd left.
     pub fn new(ports: Vec<Port>, channels: Channels, mode: Mode) -> Switch {
-        Switch {
-            outgoing: ports.iter().map(|_| Vec::new()).collect(),
-            behind: ports.iter().map(|_| VecDeque::new()).collect(),
-            waits_for: ports.iter().map(|_| Vec::new()).collect(),
-            watch: Watch::new(ports.len()),
-            next_pair: vec![0; ports.len()],
-            turn: TURN,
-            ports,
-            channels,
-            pool: Pool::new(256),
-            mode,
-            table: Table::default(),
-            generator: Generator::default(),
-            packets: Vec::with_capacity(BURST),
-            steps: 0,
-            packets_switched: 0,
-            burst: BURST,
+        let mut switch = Switch::with_threads(vec![channels], mode).expect("an eventfd");
+        for (at, port) in ports.into_iter().enumerate() {
+            switch.add_port(&at.to_string(), port);
         }
+        switch
+    }
+
+    /// A switch without ports on as many threads as there are lists of channels; those of thread N were made with
+    /// [`Channel::of_thread`] N.
+    ///
+    /// # Errors
+    /// The process has no file descriptor left.
+    pub fn with_threads(channels: Vec<Channels>, mode: Mode) -> Result<Switch, VhostError> {
+        let table = Arc::<RwLock<Table>>::default();
+        let thread = |channels| Thread::new(Worker::new(channels, mode, table.clone()));
+        Ok(Switch {
+            threads: channels.into_iter().map(thread).collect::<Result<_, _>>()?,
+            cores: Vec::new(),
+            running: Vec::new(),
+            stop: Arc::default(),
+            ports: Vec::new(),
+            table,
+            moves: Vec::new(),
+            removed: Vec::new(),
+            born: Instant::now(),
+            handed_over: 0,
+            stayed: 0,
+            next_thread: 0,
+            balanced: Instant::now(),
+            balances: true,
+            watch: Watch::new(),
+            steps: 0,
+        })
+    }
+
+    /// Binds the calling thread to the first of these cores, and starts the other threads on the others, one on
+    /// each. `may_sleep`: they sleep when there is nothing to do.
+    ///
+    /// # Errors
+    /// A core that there is not; no thread can be started.
+    ///
+    /// # Panics
+    /// If there are not as many cores as threads.
+    pub fn start(&mut self, cores: &[usize], may_sleep: bool) -> Result<(), VhostError> {
+        assert_eq!(cores.len(), self.threads.len(), "a core for each thread");
+        let error = |core: usize| move |source| VhostError::Core { core, source };
+        self.cores = cores.to_vec();
+        bind(cores[0]).map_err(error(cores[0]))?;
+        for (thread, core) in self.threads.iter().zip(cores).skip(1) {
+            let (thread, core, stop) = (thread.clone(), *core, self.stop.clone());
+            let (to, bound) = std::sync::mpsc::channel();
+            let name = format!("vhost-{core}");
+            let running = std::thread::Builder::new().name(name).spawn(move || {
+                let is_bound = bind(core);
+                let works = is_bound.is_ok();
+                // Who started it waits for this.
+                let _ = to.send(is_bound);
+                if works {
+                    thread.run(&stop, may_sleep);
+                }
+            });
+            self.running.push(running.map_err(error(core))?);
+            let bound = bound.recv().expect("a thread that began");
+            bound.map_err(error(core))?;
+        }
+        Ok(())
+    }
+
+    /// Whether pairs move to other threads when the load shifts. They do unless this was said.
+    pub fn set_balances(&mut self, balances: bool) {
+        self.balances = balances;
+    }
+
+    /// Threads.
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Adds a port, which all threads send to from now on; its pairs go to the threads in turn. Returns its number.
+    pub fn add_port(&mut self, name: &str, port: Port) -> usize {
+        let gap = self.ports.iter().position(Option::is_none);
+        let at = gap.unwrap_or_else(|| {
+            self.ports.push(None);
+            self.ports.len() - 1
+        });
+        let port = Arc::new(port);
+        for thread in &self.threads {
+            thread.between_steps().add_port(at, port.clone());
+        }
+        for pair in 0..port.pairs() {
+            let thread = &self.threads[self.next_thread];
+            thread.between_steps().take_pair(at, pair);
+            thread.wake();
+            self.next_thread = (self.next_thread + 1) % self.threads.len();
+        }
+        self.watch.add(at);
+        self.ports[at] = Some(Slot {
+            name: name.to_owned(),
+            port,
+            leaving: false,
+        });
+        debug_assert!(self.each_pair_has_one_thread());
+        at
+    }
+
+    /// Begins to remove a port: its connection is closed. It goes, with its socket, when its copies have ended. False
+    /// if there is no such port.
+    pub fn remove_port(&mut self, at: usize, events: &mut Vec<Event>) -> bool {
+        let Some(Some(slot)) = self.ports.get_mut(at) else {
+            return false;
+        };
+        slot.leaving = true;
+        if let Port::Vhost(port) = &*slot.port {
+            port.endpoint().close(Instant::now(), events);
+        }
+        true
+    }
+
+    /// Numbers and names of the ports that are not being removed.
+    pub fn port_names(&self) -> Vec<(usize, String)> {
+        let ports = self.ports.iter().enumerate();
+        let staying = ports.filter_map(|(at, slot)| {
+            let slot = slot.as_ref().filter(|slot| !slot.leaving)?;
+            Some((at, slot.name.clone()))
+        });
+        staying.collect()
     }
 
     /// Does something else with packets from now on; those of [`Mode::TxOnly`] have so many bytes (64
     /// to 9000). Returns whether it does: not while copies are in flight.
     pub fn set_mode(&mut self, mode: Mode, generated_bytes: usize) -> bool {
-        let mut queues = self.ports.iter().flat_map(Port::queues);
-        if queues.any(|queue| queue.in_flight() > 0) {
+        let mut in_flight = 0;
+        self.each_port(|_, port| port.each_queue(|queue| in_flight += queue.in_flight()));
+        if in_flight > 0 {
             return false;
         }
-        self.mode = mode;
-        self.generator = Generator::new(generated_bytes);
+        for thread in &self.threads {
+            let mut worker = thread.between_steps();
+            worker.mode = mode;
+            worker.generator = Generator::new(generated_bytes);
+        }
         true
     }
 
-    /// Moves a burst from each queue, or from as many as a port's turn is long enough for. Returns whether
-    /// there was anything to do.
+    /// Moves a burst from each queue of the first thread, or from as many as a port's turn is long enough for. Returns
+    /// whether there was anything to do.
+    #[inline]
     pub fn step(&mut self, events: &mut Vec<Event>) -> bool {
-        let mut busy = false;
-        for at in 0..self.ports.len() {
-            busy |= self.turn(at);
-        }
-        let pool = match self.mode {
-            Mode::TxOnly => &mut self.generator.pool,
-            _ => &mut self.pool,
-        };
-        if !self.channels.is_empty() {
-            for (at, port) in self.ports.iter_mut().enumerate() {
-                let start = Instant::now();
-                busy |= port.poll_copies(&mut self.channels, pool);
-                self.watch.end(at, start.elapsed());
-            }
-        }
+        let busy = self.threads[0].work().step();
         self.steps += 1;
         if !busy || self.steps >= CONTROL_EVERY {
             self.steps = 0;
@@ -131,222 +241,220 @@ impl Switch {
         busy
     }
 
-    fn turn(&mut self, at: usize) -> bool {
-        if let Some((pair, mut packets)) = self.behind[at].pop_front() {
-            self.send(at, pair, &mut packets);
-            if !packets.is_empty() {
-                self.behind[at].push_front((pair, packets));
-            }
-        }
-        let Switch {
-            behind, waits_for, ..
-        } = self;
-        waits_for[at].retain(|to| !behind[*to].is_empty());
-        if !waits_for[at].is_empty() {
-            return true;
-        }
-        let (mut busy, pairs) = (false, self.ports[at].pairs());
-        let (start, mut own) = (Instant::now(), Duration::ZERO);
-        for _ in 0..pairs {
-            let pair = self.next_pair[at];
-            self.next_pair[at] = (pair + 1) % pairs;
-            busy |= self.step_queue(at, pair, &mut own);
-            if !self.waits_for[at].is_empty() || pairs > 1 && start.elapsed() >= self.turn {
-                break;
-            }
-        }
-        self.watch.end(at, own);
-        busy
-    }
-
-    /// `own`: the time is added that is not another port's.
-    fn step_queue(&mut self, at: usize, pair: usize, own: &mut Duration) -> bool {
-        let start = Instant::now();
-        let Switch {
-            ports,
-            channels,
-            pool,
-            packets,
-            ..
-        } = self;
-        let count = ports[at].receive(pair, channels, pool, packets, self.burst);
-        // What channels copy does not go through the core's cache.
-        if count > 0 && channels.is_empty() {
-            let bytes: usize = packets.iter().map(Packet::len).sum();
-            self.burst = (BURST_BYTES * count / bytes.max(1)).clamp(MIN_BURST, BURST);
-        }
-        if count == 0 && self.mode != Mode::TxOnly {
-            *own += start.elapsed();
-            return false;
-        }
-        self.packets_switched += count as u64;
-        self.dispatch(at);
-        *own += start.elapsed();
-        for to in 0..self.ports.len() {
-            if self.outgoing[to].is_empty() {
-                continue;
-            }
-            let mut packets = std::mem::take(&mut self.outgoing[to]);
-            if self.behind[to].is_empty() {
-                self.send(to, pair, &mut packets);
-            }
-            if packets.is_empty() {
-                self.outgoing[to] = packets;
-                continue;
-            }
-            self.behind[to].push_back((pair, packets));
-            self.waits_for[at].push(to);
-        }
-        true
-    }
-
-    /// Sends packets to a port, as many as there is time for.
-    fn send(&mut self, to: usize, pair: usize, packets: &mut Vec<Packet>) {
-        let start = Instant::now();
-        let port = &mut self.ports[to];
-        let pair = pair % port.pairs();
-        let pool = match self.mode {
-            Mode::TxOnly => &mut self.generator.pool,
-            _ => &mut self.pool,
-        };
-        port.send(pair, &mut self.channels, pool, packets, self.turn);
-        self.watch.end(to, start.elapsed());
-    }
-
-    /// Decides where the packets go that came in at a port.
-    fn dispatch(&mut self, at: usize) {
-        // Ports are wired in pairs; one that is alone, to itself.
-        let peer = match at ^ 1 {
-            peer if peer < self.ports.len() => peer,
-            _ => at,
-        };
-        match self.mode {
-            Mode::Io => self.outgoing[peer].append(&mut self.packets),
-            Mode::Mac => {
-                self.packets.iter_mut().for_each(mode::swap_addresses);
-                self.outgoing[peer].append(&mut self.packets);
-            }
-            Mode::RxOnly => self.packets.drain(..).for_each(|p| self.pool.put(p)),
-            Mode::TxOnly => {
-                self.packets.drain(..).for_each(|p| self.pool.put(p));
-                self.generator.fill(&mut self.outgoing[at], BURST);
-            }
-            Mode::Icmp => {
-                for mut packet in self.packets.drain(..) {
-                    match answer::answer(&mut packet) {
-                        true => self.outgoing[at].push(packet),
-                        false => self.pool.put(packet),
-                    }
-                }
-            }
-            Mode::Switch => self.table.dispatch(
-                at,
-                &mut self.packets,
-                &mut self.outgoing,
-                &mut self.pool,
-                Instant::now(),
-            ),
-        }
-    }
-
-    /// Accepts connections and handles messages of all ports.
+    /// Accepts connections, handles messages of all ports, and moves pairs.
+    ///
+    /// # Panics
+    /// If another thread has.
     pub fn poll_control(&mut self, events: &mut Vec<Event>) {
         self.watch.read();
-        for (at, port) in self.ports.iter_mut().enumerate() {
+        let mut done = false;
+        for (at, slot) in self.ports.iter().enumerate() {
+            let Some(slot) = slot else {
+                continue;
+            };
             let now = Instant::now();
-            port.poll_control(&mut self.channels, now, events);
+            match (&*slot.port, slot.leaving) {
+                (Port::Vhost(port), true) => port.endpoint().finish_leaving(now),
+                (port, _) => done |= port.poll_control(now, events),
+            }
             self.watch.end_control(at, now.elapsed());
         }
-        for channel in &mut self.channels {
-            channel.reap();
+        if done {
+            // There may be other eventfds to wait on.
+            self.threads.iter().skip(1).for_each(|thread| thread.wake());
+        }
+        self.advance_moves();
+        self.finish_removing();
+        let now = Instant::now();
+        let period = now - self.balanced;
+        if self.balances && self.threads.len() > 1 && period >= BALANCE {
+            self.balanced = now;
+            self.balance(period);
+        }
+        if let Some(ended) = self.running.iter().position(JoinHandle::is_finished)
+            && !self.stop.load(Ordering::Relaxed)
+        {
+            match self.running.swap_remove(ended).join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(()) => unreachable!("threads end when they are told to"),
+            }
         }
     }
 
-    /// Sleeps until there may be something to do, or for at most this long. Copies in flight are not
-    /// waited for.
-    pub fn wait(&mut self, at_most: Duration) {
-        let mut ready = false;
-        for port in &mut self.ports {
-            ready |= port.set_notification(true);
-        }
-        if !ready {
-            let mut descriptors: Vec<BorrowedFd<'_>> = Vec::new();
-            for port in &self.ports {
-                port.wait_on(&mut descriptors);
+    /// Forgets ports that are closed and have no copies in flight.
+    fn finish_removing(&mut self) {
+        for at in 0..self.ports.len() {
+            let gone = |slot: &mut Slot| match &*slot.port {
+                Port::Vhost(port) => slot.leaving && !port.endpoint().is_leaving(),
+                Port::Tap(_) | Port::Xdp(_) => slot.leaving,
+            };
+            if self.ports[at].as_mut().is_none_or(|slot| !gone(slot)) {
+                continue;
             }
-            let mut polled: Vec<PollFd<'_>> = descriptors
-                .iter()
-                .map(|d| PollFd::from_borrowed_fd(*d, PollFlags::IN))
-                .collect();
-            let unmaps =
-                |port: &Port| matches!(port, Port::Vhost(port) if port.endpoint.is_unmapping());
-            let at_most = match self.ports.iter().any(unmaps) {
-                true => at_most.min(UNMAPPING),
-                false => at_most,
-            };
-            let timeout = Timespec {
-                tv_sec: at_most.as_secs() as i64,
-                tv_nsec: at_most.subsec_nanos().into(),
-            };
-            let _ = rustix::event::poll(&mut polled, Some(&timeout));
+            self.moves.retain(|m| m.port() != at);
+            for thread in &self.threads {
+                thread.between_steps().remove_port(at);
+            }
+            let table = self.table.write();
+            table.unwrap_or_else(PoisonError::into_inner).forget(at);
+            let last = self.port_report(at, self.born.elapsed().as_secs_f64(), &BTreeMap::new());
+            self.removed.extend(last);
+            self.ports[at] = None;
         }
-        for port in &mut self.ports {
-            port.clear_notifications();
-            port.set_notification(false);
+    }
+
+    /// Sleeps until there may be something to do for the first thread, or `other` is readable, or for at most this
+    /// long. Copies in flight are not waited for.
+    pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) {
+        let mut at_most = if self.moves.is_empty() {
+            at_most
+        } else {
+            UNMAPPING
+        };
+        let vhost = self
+            .ports
+            .iter()
+            .flatten()
+            .filter_map(|slot| match &*slot.port {
+                Port::Vhost(port) => Some((port.endpoint(), slot.leaving)),
+                Port::Tap(_) | Port::Xdp(_) => None,
+            });
+        let endpoints: Vec<_> = vhost.collect();
+        let mut others: Vec<BorrowedFd<'_>> = other.into_iter().collect();
+        for (endpoint, leaving) in &endpoints {
+            if endpoint.is_unmapping() || endpoint.is_leaving() || endpoint.backend.is_waiting() {
+                at_most = UNMAPPING;
+            }
+            others.extend(endpoint.wait_on().filter(|_| !leaving));
         }
+        self.threads[0].sleep(&others, at_most);
     }
 
     /// Ends: connections are closed once their copies have ended, for at most this long. Returns
     /// whether all have.
     pub fn close(&mut self, deadline: Duration, events: &mut Vec<Event>) -> bool {
-        let until = Instant::now() + deadline;
-        let now = Instant::now();
-        for port in &mut self.ports {
-            if let Port::Vhost(port) = port {
-                port.endpoint.close(&mut self.channels, now, events);
+        self.stop.store(true, Ordering::SeqCst);
+        self.threads.iter().for_each(|thread| thread.wake());
+        for running in self.running.drain(..) {
+            if let Err(panic) = running.join() {
+                std::panic::resume_unwind(panic);
             }
         }
+        let until = Instant::now() + deadline;
+        let now = Instant::now();
+        let ports = || self.ports.iter().flatten().map(|slot| &*slot.port);
+        let vhost = || {
+            ports().filter_map(|port| match port {
+                Port::Vhost(port) => Some(port),
+                Port::Tap(_) | Port::Xdp(_) => None,
+            })
+        };
+        vhost().for_each(|port| port.endpoint().close(now, events));
         loop {
-            let mut leaving = false;
             let now = Instant::now();
-            for port in &mut self.ports {
-                for pair in 0..port.pairs() {
-                    let (channels, pool) = (&mut self.channels, &mut self.pool);
-                    port.receive(pair, channels, pool, &mut self.packets, BURST);
-                }
-                port.poll_copies(&mut self.channels, &mut self.pool);
-                if let Port::Vhost(port) = port
-                    && port.endpoint.is_leaving()
-                {
-                    port.endpoint.finish_leaving(&mut self.channels, now);
-                    leaving |= port.endpoint.is_leaving();
-                }
-            }
-            self.packets.clear();
+            self.threads
+                .iter()
+                .for_each(|thread| thread.work().discard());
+            vhost().for_each(|port| port.endpoint().finish_leaving(now));
+            let leaving = vhost().any(|port| port.endpoint().is_leaving());
             if !leaving || now >= until {
                 return !leaving;
             }
         }
     }
 
-    /// The ports.
-    pub fn ports(&self) -> &[Port] {
-        &self.ports
+    /// Calls `each` with the number and each port.
+    pub fn each_port(&self, mut each: impl FnMut(usize, &Port)) {
+        for (at, slot) in self.ports.iter().enumerate() {
+            if let Some(slot) = slot {
+                each(at, &slot.port);
+            }
+        }
     }
 
-    /// The channels.
-    pub fn channels(&self) -> &Channels {
-        &self.channels
+    /// Adds a channel to a thread, which waits meanwhile, and registers it with these ports' queues in both directions.
+    pub fn add_channel(&mut self, thread: usize, channel: Channel, ports: &[usize]) {
+        let mut worker = self.threads[thread].between_steps();
+        let channels = &mut worker.channels;
+        let at = channels.iter().position(Channel::is_closed);
+        let at = at.unwrap_or(channels.len());
+        let channel = channel.of_thread(thread);
+        match channels.get_mut(at) {
+            Some(closed) => *closed = channel,
+            None => channels.push(channel),
+        }
+        for slot in ports
+            .iter()
+            .filter_map(|port| self.ports.get(*port)?.as_ref())
+        {
+            if let Port::Vhost(port) = &*slot.port {
+                port.attach(channels, (&[at], &[at]));
+            }
+        }
     }
 
-    /// How long the ports' turns were, at most.
-    pub fn turns(&self) -> &[Turns] {
-        self.watch.turns()
+    /// Begins to remove a channel by its name: it gets no further copies, and goes when none is in flight. False if there
+    /// is none.
+    pub fn remove_channel(&mut self, name: &str) -> bool {
+        let mut found = false;
+        for thread in &self.threads {
+            let mut worker = thread.between_steps();
+            let named = worker.channels.iter().position(|c| c.name() == name);
+            if let Some(at) = named.filter(|_| !name.is_empty()) {
+                worker.close_channel(at);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// Whether a channel has this name.
+    pub fn has_channel(&self, name: &str) -> bool {
+        let has = |thread: &Arc<Thread>| {
+            let worker = thread.between_steps();
+            worker.channels.iter().any(|channel| channel.name() == name)
+        };
+        self.threads.iter().any(has)
+    }
+
+    /// Ports that were removed since this was called last, with their last counters.
+    pub fn take_removed(&mut self) -> Vec<PortReport> {
+        std::mem::take(&mut self.removed)
+    }
+
+    /// Calls `with` with the channels of a thread, which waits meanwhile.
+    pub fn with_channels<R>(&self, thread: usize, with: impl FnOnce(&mut Channels) -> R) -> R {
+        with(&mut self.threads[thread].between_steps().channels)
+    }
+
+    /// How long a port's turns were, at most.
+    pub fn turns(&self, port: usize) -> Turns {
+        let of = |watch: &Watch| watch.turns().get(port).copied().unwrap_or_default();
+        let threads = self
+            .threads
+            .iter()
+            .map(|thread| of(&thread.between_steps().watch));
+        threads.fold(of(&self.watch), Turns::max)
     }
 
     /// Packets taken from ports.
     pub fn packets_switched(&self) -> u64 {
-        self.packets_switched
+        let threads = self.threads.iter();
+        threads
+            .map(|thread| thread.between_steps().packets_switched)
+            .sum()
+    }
+}
+
+impl Drop for Switch {
+    /// Threads of their own end with it.
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.threads.iter().for_each(|thread| thread.wake());
+        for running in self.running.drain(..) {
+            // Its panic was printed.
+            let _ = running.join();
+        }
     }
 }
 
@@ -365,9 +473,9 @@ mod tests {
         let ports = vec![Port::Vhost(Box::new(port))];
         let mut switch = Switch::new(ports, Channels::new(), Mode::Io);
         let mut begins = |turn| {
-            switch.turn = turn;
+            switch.threads[0].work().turn = turn;
             switch.step(&mut Vec::new());
-            switch.next_pair[0]
+            switch.threads[0].work().next_pair(0)
         };
         assert_eq!(begins(Duration::MAX), 0);
         assert_eq!([(); 4].map(|()| begins(Duration::ZERO)), [1, 2, 0, 1]);

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::{Switch, Turns};
 use crate::backend::ControlStats;
+use crate::copy::Channel;
 use crate::port::Port;
-use crate::queue::QueueStats;
+use crate::queue::{Queue, QueueStats};
 use crate::ring::Direction;
 
 /// A queue's counters.
@@ -19,6 +20,8 @@ pub struct QueueReport {
     pub direction: &'static str,
     /// Whether packets flow.
     pub live: bool,
+    /// The thread that receives from it; none sends to a guest alone.
+    pub thread: Option<usize>,
     /// Packets whose copies are in flight.
     pub in_flight: usize,
     /// Why its ring was stopped.
@@ -60,6 +63,8 @@ pub struct ChannelReport {
     pub name: String,
     /// Who executes.
     pub executor: &'static str,
+    /// The thread that uses it.
+    pub thread: usize,
     /// Copies taken.
     pub copies: u64,
     /// Bytes of them.
@@ -70,6 +75,17 @@ pub struct ChannelReport {
     pub failures: BTreeMap<&'static str, u64>,
     /// Copies in flight.
     pub in_flight: usize,
+}
+
+/// A thread's counters.
+#[derive(Debug, Clone, Serialize)]
+pub struct ThreadReport {
+    /// The core that it is bound to.
+    pub core: Option<usize>,
+    /// Queue pairs that it receives from.
+    pub pairs: usize,
+    /// Packets taken from ports.
+    pub packets_switched: u64,
 }
 
 /// What a switch has counted.
@@ -84,6 +100,10 @@ pub struct Report {
     pub copies_by_executor: BTreeMap<&'static str, u64>,
     /// Truncated memory files survived in this process.
     pub memory_faults: u64,
+    /// Queue pairs that went to another thread.
+    pub pairs_moved: u64,
+    /// By thread.
+    pub threads: Vec<ThreadReport>,
     /// By port.
     pub ports: Vec<PortReport>,
     /// By channel.
@@ -94,15 +114,22 @@ impl Report {
     /// Makes rates those since an earlier report of the same switch.
     pub fn rates_since(&mut self, earlier: &Report) {
         let seconds = self.seconds - earlier.seconds;
-        let queues = self.ports.iter_mut().flat_map(|port| &mut port.queues);
-        let before = earlier.ports.iter().flat_map(|port| &port.queues);
-        for (queue, before) in queues.zip(before) {
+        for (port, queue) in self.ports.iter_mut().flat_map(queues_of) {
+            let before = earlier.ports.iter().find(|before| before.name == *port);
+            let Some(before) = before.and_then(|before| before.queues.get(queue.index)) else {
+                continue;
+            };
             let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
             let (now, before) = (&queue.counters, &before.counters);
             queue.packets_per_second = rate(now.packets, before.packets);
             queue.bytes_per_second = rate(now.bytes, before.bytes);
         }
     }
+}
+
+fn queues_of(port: &mut PortReport) -> impl Iterator<Item = (&String, &mut QueueReport)> {
+    let name = &port.name;
+    port.queues.iter_mut().map(move |queue| (name, queue))
 }
 
 /// Copies that the core has made for a queue.
@@ -114,67 +141,114 @@ fn by_core(counters: &QueueStats) -> u64 {
 }
 
 impl Switch {
-    /// What was counted in so many seconds; `names` are the ports'.
-    pub fn report(&self, seconds: f64, names: &[String]) -> Report {
-        let ports = self.ports().iter().enumerate().map(|(at, port)| {
-            let (connected, control) = match port {
-                Port::Vhost(port) => (port.endpoint.is_connected(), *port.endpoint.backend.stats()),
-                Port::Tap(_) | Port::Xdp(_) => (true, ControlStats::default()),
-            };
-            let queues = port.queues().iter().map(|queue| {
-                let counters = *queue.stats();
-                let polls = counters.polls_busy + counters.polls_empty;
-                let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
-                QueueReport {
-                    index: queue.index(),
-                    direction: match queue.direction() {
-                        Direction::ToGuest => "to-guest",
-                        Direction::FromGuest => "from-guest",
-                    },
-                    live: queue.is_live(),
-                    in_flight: queue.in_flight(),
-                    broken: queue.broken().map(|fault| fault.to_string()),
-                    packets_per_second: counters.packets as f64 / seconds,
-                    bytes_per_second: counters.bytes as f64 / seconds,
-                    cycles_per_packet: ratio(counters.busy_cycles, counters.packets),
-                    empty_polls: ratio(counters.polls_empty, polls),
-                    counters,
-                }
+    /// What was counted in so many seconds.
+    pub fn report(&self, seconds: f64) -> Report {
+        let mut threads = Vec::new();
+        let (mut channels, mut owners) = (Vec::new(), Vec::new());
+        for (at, thread) in self.threads.iter().enumerate() {
+            let mut worker = thread.between_steps();
+            let ports = (0..self.ports.len()).filter(|port| self.ports[*port].is_some());
+            let before = owners.len();
+            let mut pairs = Vec::new();
+            for port in ports {
+                pairs.extend(worker.own(port).iter().map(|own| ((port, own.pair), at)));
+            }
+            owners.append(&mut pairs);
+            threads.push(ThreadReport {
+                core: self.cores.get(at).copied(),
+                pairs: owners.len() - before,
+                packets_switched: worker.packets_switched,
             });
-            PortReport {
-                name: names.get(at).cloned().unwrap_or_default(),
-                connected,
-                turns: self.turns()[at],
-                control,
-                queues: queues.collect(),
-            }
-        });
-        let channels = self.channels().iter().map(|channel| {
-            let (copies, bytes, failed) = channel.counts();
-            ChannelReport {
-                name: channel.name().to_owned(),
-                executor: channel.executor(),
-                copies,
-                bytes,
-                failed,
-                failures: channel.failures().clone(),
-                in_flight: channel.in_flight(),
-            }
-        });
-        let queues = self.ports().iter().flat_map(Port::queues);
-        let core = queues.map(|queue| by_core(queue.stats())).sum();
+            let open = worker.channels.iter().filter(|c| !c.is_closed());
+            channels.extend(open.map(|c| channel_report(at, c)));
+        }
+        let owners: BTreeMap<(usize, usize), usize> = owners.into_iter().collect();
+        let ports = (0..self.ports.len()).filter_map(|at| self.port_report(at, seconds, &owners));
+        let ports: Vec<PortReport> = ports.collect();
+        let queues = ports.iter().flat_map(|port| &port.queues);
+        let core = queues.map(|queue| by_core(&queue.counters)).sum();
         let mut copies_by_executor = BTreeMap::from([("core", core)]);
-        for channel in self.channels() {
-            let (copies, _, failed) = channel.counts();
-            *copies_by_executor.entry(channel.executor()).or_default() += copies - failed;
+        for channel in &channels {
+            let made: &mut u64 = copies_by_executor.entry(channel.executor).or_default();
+            *made += channel.copies - channel.failed;
         }
         Report {
             copies_by_executor,
             seconds,
-            packets_switched: self.packets_switched(),
+            packets_switched: threads.iter().map(|thread| thread.packets_switched).sum(),
             memory_faults: crate::memory::faults(),
-            ports: ports.collect(),
-            channels: channels.collect(),
+            pairs_moved: self.moved().0,
+            threads,
+            ports,
+            channels,
         }
+    }
+}
+
+impl Switch {
+    /// What was counted for a port; `owners` are the threads of pairs.
+    pub(super) fn port_report(
+        &self,
+        at: usize,
+        seconds: f64,
+        owners: &BTreeMap<(usize, usize), usize>,
+    ) -> Option<PortReport> {
+        let slot = self.ports[at].as_ref()?;
+        let (connected, control) = match &*slot.port {
+            Port::Vhost(port) => {
+                let endpoint = port.endpoint();
+                (endpoint.is_connected(), *endpoint.backend.stats())
+            }
+            Port::Tap(_) | Port::Xdp(_) => (true, ControlStats::default()),
+        };
+        let mut queues = Vec::new();
+        slot.port.each_queue(|queue| {
+            let owner = owners.get(&(at, queue.index() / 2)).copied();
+            queues.push(queue_report(queue, seconds, owner));
+        });
+        Some(PortReport {
+            name: slot.name.clone(),
+            connected,
+            turns: self.turns(at),
+            control,
+            queues,
+        })
+    }
+}
+
+fn queue_report(queue: &Queue, seconds: f64, owner: Option<usize>) -> QueueReport {
+    let counters = *queue.stats();
+    let polls = counters.polls_busy + counters.polls_empty;
+    let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
+    let from_guest = queue.direction() == Direction::FromGuest;
+    QueueReport {
+        index: queue.index(),
+        direction: match from_guest {
+            false => "to-guest",
+            true => "from-guest",
+        },
+        live: queue.is_live(),
+        thread: owner.filter(|_| from_guest),
+        in_flight: queue.in_flight(),
+        broken: queue.broken().map(|fault| fault.to_string()),
+        packets_per_second: counters.packets as f64 / seconds,
+        bytes_per_second: counters.bytes as f64 / seconds,
+        cycles_per_packet: ratio(counters.busy_cycles, counters.packets),
+        empty_polls: ratio(counters.polls_empty, polls),
+        counters,
+    }
+}
+
+fn channel_report(thread: usize, channel: &Channel) -> ChannelReport {
+    let (copies, bytes, failed) = channel.counts();
+    ChannelReport {
+        name: channel.name().to_owned(),
+        executor: channel.executor(),
+        thread,
+        copies,
+        bytes,
+        failed,
+        failures: channel.failures().clone(),
+        in_flight: channel.in_flight(),
     }
 }

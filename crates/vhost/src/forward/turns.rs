@@ -16,6 +16,16 @@ pub struct Turns {
     pub longest_control_ns: u64,
 }
 
+impl Turns {
+    /// The longer ones.
+    pub(super) fn max(self, other: Turns) -> Turns {
+        Turns {
+            longest_turn_ns: self.longest_turn_ns.max(other.longest_turn_ns),
+            longest_control_ns: self.longest_control_ns.max(other.longest_control_ns),
+        }
+    }
+}
+
 /// Measures turns. The CPU's clock costs a system call, so it is read only for a turn that took longer
 /// than any before; the time since the last reading that the thread did not run is taken off.
 #[derive(Debug)]
@@ -25,11 +35,18 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(ports: usize) -> Watch {
+    pub(super) fn new() -> Watch {
         Watch {
-            turns: vec![Turns::default(); ports],
+            turns: Vec::new(),
             last: (Instant::now(), cpu_time()),
         }
+    }
+
+    /// Begins to measure a port.
+    pub(super) fn add(&mut self, port: usize) {
+        let count = self.turns.len().max(port + 1);
+        self.turns.resize(count, Turns::default());
+        self.turns[port] = Turns::default();
     }
 
     pub(super) fn turns(&self) -> &[Turns] {
@@ -89,7 +106,8 @@ mod tests {
 
     #[test]
     fn the_longest_turn_of_each_port_is_kept_without_the_time_off_the_cpu() {
-        let mut watch = Watch::new(2);
+        let mut watch = Watch::new();
+        (0..2).for_each(|port| watch.add(port));
         let start = Instant::now();
         work(Duration::from_millis(20));
         std::thread::sleep(Duration::from_secs(2));

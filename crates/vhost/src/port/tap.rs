@@ -26,7 +26,6 @@ pub struct Tap {
     long: Vec<u8>,
     /// What it counts: to the interface, from it.
     queues: [Queue; 2],
-    outlet: Outlet,
 }
 
 impl Tap {
@@ -66,7 +65,6 @@ impl Tap {
             device,
             long: vec![0; MAX_BYTES],
             queues: [Queue::new(0), Queue::new(1)],
-            outlet: Outlet::default(),
         })
     }
 
@@ -76,6 +74,10 @@ impl Tap {
 
     pub(super) fn queues(&self) -> &[Queue] {
         &self.queues
+    }
+
+    pub(super) fn sending_queue(&mut self) -> &mut Queue {
+        &mut self.queues[0]
     }
 
     pub(super) fn receive(&mut self, pool: &mut Pool, out: &mut Vec<Packet>, max: usize) -> usize {
@@ -113,10 +115,15 @@ impl Tap {
         out.len() - before
     }
 
-    pub(super) fn send(&mut self, pool: &mut Pool, packets: &mut Vec<Packet>, turn: Duration) {
+    pub(super) fn send(
+        &mut self,
+        outlet: &mut Outlet,
+        pool: &mut Pool,
+        packets: &mut Vec<Packet>,
+        turn: Duration,
+    ) {
         let taken = f::GUEST_CSUM | f::GUEST_TSO4 | f::GUEST_TSO6 | f::GUEST_ECN;
         let (device, stats) = (&self.device, self.queues[0].stats_mut());
-        let outlet = &mut self.outlet;
         outlet.send((packets, taken), pool, turn, stats, |packet| {
             let header = packet.header.to_bytes();
             let parts = [IoSlice::new(&header), IoSlice::new(packet.bytes())];

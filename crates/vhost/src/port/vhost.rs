@@ -1,14 +1,16 @@
 //! A port with a guest behind it.
 
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::{Outlet, Received};
 use crate::VhostError;
 use crate::backend::{Endpoint, Role};
 use crate::copy::Channel;
 use crate::net::{Adapter, Packet, Pool};
 use crate::protocol::Options;
-use crate::queue::{DropCause, Queue};
+use crate::queue::{DropCause, Queue, QueueGuard, Queues};
 use crate::ring::Direction;
 
 /// Calls for one burst of packets whose buffers have made too much work: the rest of it is dropped, for
@@ -52,16 +54,13 @@ impl Default for VhostSetup {
 /// A port with a guest behind it.
 #[derive(Debug)]
 pub struct VhostPort {
-    /// Socket and device.
-    pub endpoint: Endpoint,
-    asynchronous: [bool; 2],
-    adapter: Adapter,
-    adapted: Vec<Packet>,
-    done: Vec<Packet>,
+    /// Socket and device; one thread polls it.
+    endpoint: Mutex<Endpoint>,
+    queues: Queues,
 }
 
 impl VhostPort {
-    /// Opens the socket.
+    /// Opens the socket. The channels are those of the first thread.
     ///
     /// # Errors
     /// It cannot be listened at.
@@ -72,138 +71,147 @@ impl VhostPort {
     ) -> Result<VhostPort, VhostError> {
         let mut endpoint = Endpoint::new(path, setup.role, setup.options)?;
         endpoint.backend.set_drain_deadline(setup.drain_deadline);
-        for queue in endpoint.backend.queues_mut() {
-            let which = match queue.direction() {
-                Direction::ToGuest => &setup.to_guest,
-                Direction::FromGuest => &setup.from_guest,
-            };
+        let port = VhostPort::over(endpoint);
+        for mut queue in port.queues.iter() {
             queue.set_copy_threshold(setup.copy_threshold);
+        }
+        port.attach(channels, (&setup.to_guest, &setup.from_guest));
+        Ok(port)
+    }
+
+    /// Of a socket and the device behind it.
+    pub fn over(endpoint: Endpoint) -> VhostPort {
+        VhostPort {
+            queues: endpoint.backend.queues().clone(),
+            endpoint: Mutex::new(endpoint),
+        }
+    }
+
+    /// Registers channels of a thread with the queues to the guest, and with those from it.
+    pub fn attach(&self, channels: &mut [Channel], (to_guest, from_guest): (&[usize], &[usize])) {
+        for mut queue in self.queues.iter() {
+            let which = match queue.direction() {
+                Direction::ToGuest => to_guest,
+                Direction::FromGuest => from_guest,
+            };
             for channel in which {
                 queue.attach(channels, *channel);
             }
         }
-        Ok(VhostPort {
-            endpoint,
-            asynchronous: [!setup.to_guest.is_empty(), !setup.from_guest.is_empty()],
-            adapter: Adapter::default(),
-            adapted: Vec::new(),
-            done: Vec::new(),
-        })
+    }
+
+    /// Socket and device. Waits until no other thread uses it.
+    pub fn endpoint(&self) -> MutexGuard<'_, Endpoint> {
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its queues.
+    pub fn queues(&self) -> &Queues {
+        &self.queues
     }
 
     pub(super) fn receive(
-        &mut self,
+        &self,
         pair: usize,
         channels: &mut [Channel],
         pool: &mut Pool,
         out: &mut Vec<Packet>,
         max: usize,
-    ) -> usize {
+    ) -> Received {
         let before = out.len();
-        if pair == 0 {
-            out.extend(self.endpoint.backend.take_injected());
+        let mut queue = self.queues.lock(2 * pair + 1);
+        queue.take_injected(out);
+        if queue.is_running() {
+            let start = ticks();
+            let count = match queue.uses_channels() {
+                true => queue.try_dequeue(channels, pool, out, max),
+                false => queue.dequeue(pool, out, max),
+            };
+            count_poll(&mut queue, start, count);
         }
-        let queue = self.endpoint.backend.from_guest(pair);
-        if !queue.is_running() {
-            return out.len() - before;
+        Received {
+            packets: out.len() - before,
+            in_flight: queue.in_flight() > 0,
         }
-        let start = ticks();
-        let count = match self.asynchronous[1] {
-            true => queue.try_dequeue(channels, pool, out, max),
-            false => queue.dequeue(pool, out, max),
-        };
-        count_poll(queue, start, count);
-        out.len() - before
     }
 
     pub(super) fn send(
-        &mut self,
+        &self,
+        outlet: &mut Outlet,
         pair: usize,
         channels: &mut [Channel],
         pool: &mut Pool,
         packets: &mut Vec<Packet>,
         turn: Duration,
-    ) {
-        let pair = self.live_pair(pair);
-        let queue = self.endpoint.backend.to_guest(pair);
+    ) -> Option<usize> {
+        let (pair, mut queue) = self.live_pair(pair);
+        let queue = &mut *queue;
         if !queue.is_live() {
-            self.adapter = Adapter::default();
+            outlet.adapter = Adapter::default();
             queue
                 .stats_mut()
                 .count_drops(DropCause::Disabled, packets.len() as u64);
-            return packets.drain(..).for_each(|p| pool.put(p));
+            packets.drain(..).for_each(|p| pool.put(p));
+            return None;
         }
-        let asynchronous = self.asynchronous[0];
         if !packets.iter().any(|p| p.header.has_offload()) {
-            return give(queue, asynchronous, channels, pool, packets);
+            give(queue, channels, pool, packets);
+            return (queue.in_flight() > 0).then_some(pair);
         }
         let (start, features) = (Instant::now(), queue.features());
+        let Outlet {
+            adapter, adapted, ..
+        } = outlet;
         while !packets.is_empty() {
-            let bad = (self.adapter).some(packets, (features, AT_ONCE), pool, &mut self.adapted);
+            let bad = adapter.some(packets, (features, AT_ONCE), pool, adapted);
             queue.stats_mut().count_drops(DropCause::Header, bad);
-            give(queue, asynchronous, channels, pool, &mut self.adapted);
+            give(queue, channels, pool, adapted);
             if start.elapsed() >= turn {
                 break;
             }
         }
+        (queue.in_flight() > 0).then_some(pair)
     }
 
     /// The pair that takes what is meant for one: another one if the guest has not enabled it, always
     /// the same, so that a flow keeps its order.
-    fn live_pair(&mut self, pair: usize) -> usize {
-        let backend = &mut self.endpoint.backend;
-        if backend.to_guest(pair).is_live() {
-            return pair;
+    fn live_pair(&self, pair: usize) -> (usize, QueueGuard<'_>) {
+        let queue = self.queues.lock(2 * pair);
+        if queue.is_live() {
+            return (pair, queue);
         }
-        let live = |queue: &&Queue| queue.direction() == Direction::ToGuest && queue.is_live();
-        let count = backend.queues().iter().filter(live).count();
-        match count {
+        drop(queue);
+        let live = |pair: &usize| self.queues.lock(2 * pair).is_live();
+        let pairs = || (0..self.queues.len() / 2).filter(live);
+        let pair = match pairs().count() {
             0 => pair,
-            _ => {
-                let mut queues = backend.queues().iter().filter(live);
-                queues.nth(pair % count).map_or(pair, |q| q.index() / 2)
-            }
-        }
+            count => pairs().nth(pair % count).unwrap_or(pair),
+        };
+        (pair, self.queues.lock(2 * pair))
     }
 
-    pub(super) fn poll_copies(&mut self, channels: &mut [Channel], pool: &mut Pool) -> bool {
-        let mut busy = false;
-        for pair in 0..self.endpoint.backend.pairs() {
-            let queue = self.endpoint.backend.to_guest(pair);
-            if queue.in_flight() > 0 {
-                busy = true;
-                let start = ticks();
-                if queue.enqueue_poll(channels, &mut self.done) > 0 {
-                    queue.stats_mut().busy_cycles += ticks().wrapping_sub(start);
-                }
-                self.done.drain(..).for_each(|p| pool.put(p));
-            }
-            busy |= self.endpoint.backend.from_guest(pair).in_flight() > 0;
+    pub(super) fn poll_copies(
+        &self,
+        outlet: &mut Outlet,
+        pair: usize,
+        channels: &mut [Channel],
+        pool: &mut Pool,
+    ) -> bool {
+        let mut queue = self.queues.lock(2 * pair);
+        let start = ticks();
+        if queue.enqueue_poll(channels, &mut outlet.done) > 0 {
+            queue.stats_mut().busy_cycles += ticks().wrapping_sub(start);
         }
-        busy
-    }
-
-    pub(super) fn set_notification(&mut self, wanted: bool) -> bool {
-        let mut ready = false;
-        for queue in self.endpoint.backend.queues_mut() {
-            if queue.direction() == Direction::FromGuest {
-                ready |= queue.set_notification(wanted);
-            }
-        }
-        ready
+        outlet.done.drain(..).for_each(|p| pool.put(p));
+        queue.in_flight() > 0
     }
 }
 
 /// Gives all of these packets to the guest, or drops them.
-fn give(
-    queue: &mut Queue,
-    asynchronous: bool,
-    channels: &mut [Channel],
-    pool: &mut Pool,
-    packets: &mut Vec<Packet>,
-) {
+fn give(queue: &mut Queue, channels: &mut [Channel], pool: &mut Pool, packets: &mut Vec<Packet>) {
     let start = ticks();
     let (mut sent, mut spent) = (0, 0);
+    let asynchronous = queue.uses_channels();
     while !packets.is_empty() {
         let count = match asynchronous {
             true => queue.enqueue_submit(channels, packets),

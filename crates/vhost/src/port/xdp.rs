@@ -26,7 +26,6 @@ pub struct Xdp {
     socket: Socket,
     /// What it counts: to the interface, from it.
     queues: [Queue; 2],
-    outlet: Outlet,
 }
 
 impl Xdp {
@@ -48,7 +47,6 @@ impl Xdp {
             _program: program,
             socket,
             queues: [Queue::new(0), Queue::new(1)],
-            outlet: Outlet::default(),
         })
     }
 
@@ -58,6 +56,10 @@ impl Xdp {
 
     pub(super) fn queues(&self) -> &[Queue] {
         &self.queues
+    }
+
+    pub(super) fn sending_queue(&mut self) -> &mut Queue {
+        &mut self.queues[0]
     }
 
     pub(super) fn receive(&mut self, pool: &mut Pool, out: &mut Vec<Packet>, max: usize) -> usize {
@@ -72,10 +74,15 @@ impl Xdp {
         out.len() - before
     }
 
-    pub(super) fn send(&mut self, pool: &mut Pool, packets: &mut Vec<Packet>, turn: Duration) {
+    pub(super) fn send(
+        &mut self,
+        outlet: &mut Outlet,
+        pool: &mut Pool,
+        packets: &mut Vec<Packet>,
+        turn: Duration,
+    ) {
         let (socket, stats) = (&mut self.socket, self.queues[0].stats_mut());
         // The interface takes neither partial checksums nor long segments.
-        let outlet = &mut self.outlet;
         outlet.send((packets, 0), pool, turn, stats, |packet| {
             socket.send(packet.bytes())
         });

@@ -1,6 +1,7 @@
 //! What messages have said about one ring.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use super::message::VringAddress;
 
@@ -13,19 +14,19 @@ pub enum Notify {
     /// Not at all: the other side polls.
     Poll,
     /// By writing to an eventfd.
-    Event(OwnedFd),
+    Event(Arc<OwnedFd>),
 }
 
 impl Notify {
     pub(crate) fn from_message(descriptor: Option<OwnedFd>) -> Notify {
         match descriptor {
-            Some(descriptor) => Notify::Event(descriptor),
+            Some(descriptor) => Notify::Event(Arc::new(descriptor)),
             None => Notify::Poll,
         }
     }
 
     /// The eventfd, if there is one.
-    pub fn descriptor(&self) -> Option<&OwnedFd> {
+    pub fn descriptor(&self) -> Option<&Arc<OwnedFd>> {
         match self {
             Notify::Event(descriptor) => Some(descriptor),
             _ => None,

@@ -2,9 +2,9 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::{Queue, Running};
-use crate::copy::Channel;
+use super::{GIVEN_UP, Queue, Running};
 use crate::memory::MemoryMap;
 use crate::net::{HEADER_BYTES, LEGACY_HEADER_BYTES};
 use crate::notify;
@@ -31,6 +31,7 @@ impl Queue {
         self.broken = None;
         self.draining = false;
         self.running = Some(Running { ring, memory });
+        self.kick = config.kick.descriptor().cloned();
         self.ring_log = config.address.and_then(|a| a.ring_log());
         self.set_notification(false);
         Ok(())
@@ -38,8 +39,9 @@ impl Queue {
 
     /// Stops the ring and returns its base. Nothing may be in flight.
     pub(crate) fn stop(&mut self) -> Option<u32> {
-        debug_assert!(self.slots.is_empty());
+        assert!(self.slots.is_empty(), "copies are in flight");
         self.draining = false;
+        self.kick = None;
         Some(self.running.take()?.ring.base())
     }
 
@@ -66,28 +68,29 @@ impl Queue {
         self.draining = false;
     }
 
-    /// Takes nothing new until the next control call.
+    /// Takes nothing new until the next control call, if other calls can leave copies in flight.
     pub(crate) fn begin_drain(&mut self) {
-        self.draining = true;
+        self.draining = !self.lanes.is_empty();
     }
 
     pub(crate) fn end_drain(&mut self) {
         self.draining = false;
     }
 
-    /// Copies did not end in time: lets go of them, and of the ring.
-    pub(crate) fn give_up(&mut self, channels: &mut [Channel]) {
+    /// Copies did not end in time: lets go of them, and of the ring. Each thread takes its places at channels
+    /// back when it uses the queue the next time.
+    pub(crate) fn give_up(&mut self) {
         self.stats.drain_timeouts += 1;
-        let places: Vec<usize> = self.channels().collect();
-        self.detach(channels);
+        let keep = self.abandon();
+        for lane in &mut self.lanes {
+            lane.give_up(&keep);
+        }
+        GIVEN_UP.fetch_add(1, Ordering::Release);
         if let Some(error) = &self.error {
             let _ = notify::signal(error);
         }
         self.running = None;
         self.draining = false;
-        for channel in places {
-            self.attach(channels, channel);
-        }
     }
 
     /// Sets the eventfd that notifies the driver, and signals it once for what was published before.

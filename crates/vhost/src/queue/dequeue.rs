@@ -18,7 +18,7 @@ impl Queue {
     /// Copies up to `max` packets of the guest, appends them to `out`, and gives their buffers back.
     /// Returns how many they are. 0 while packets of the asynchronous calls are in flight.
     pub fn dequeue(&mut self, pool: &mut Pool, out: &mut Vec<Packet>, max: usize) -> usize {
-        if !self.slots.is_empty() || !self.may_fetch() {
+        if max == 0 || !self.slots.is_empty() || !self.may_fetch() {
             return 0;
         }
         let ahead = Ahead::copied(Direction::FromGuest, self.usual_bytes);
@@ -85,7 +85,7 @@ impl Queue {
 
     fn submit_fetched(&mut self, channels: &mut [Channel], pool: &mut Pool, ahead: &Ahead) {
         let discard = !self.enabled;
-        let place = self.choose();
+        let place = self.choose(channels);
         let mut taker = Taker::begin(place, channels, self.copy_threshold);
         let Queue {
             burst,

@@ -99,7 +99,7 @@ impl Queue {
         if packets.is_empty() || !self.may_fetch() {
             return 0;
         }
-        let place = self.choose();
+        let place = self.choose(channels);
         let mut taker = Taker::begin(place, channels, self.copy_threshold);
         let features = self.features;
         let ahead = Ahead::headers(Direction::ToGuest);
@@ -189,7 +189,7 @@ impl Queue {
     /// Gives the buffers to the driver whose packets have been copied, in ring order. The packets go
     /// back to the caller. Returns how many they are.
     pub fn enqueue_poll(&mut self, channels: &mut [Channel], out: &mut Vec<Packet>) -> usize {
-        if self.slots.is_empty() {
+        if self.slots.is_empty() && !self.is_leaving(channels) {
             return 0;
         }
         self.reap(channels, out)

@@ -11,6 +11,7 @@ mod dequeue;
 mod enqueue;
 mod log;
 mod place;
+mod queues;
 mod slots;
 mod stats;
 mod taker;
@@ -18,8 +19,10 @@ mod touch;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+pub use queues::{QueueGuard, Queues};
 pub use stats::{DropCause, Drops, QueueStats, SIZE_BINS};
 
 use crate::copy::Channel;
@@ -27,6 +30,7 @@ use crate::memory::{self, DirtyLog, MemoryMap};
 use crate::net::Packet;
 use crate::notify;
 use crate::ring::{Burst, Direction, Ring, RingFault, Used};
+use attach::Lane;
 use slots::Slots;
 
 /// Most packets of one call.
@@ -35,20 +39,26 @@ pub const MAX_BURST: usize = 64;
 /// Copies below this are made by the core, in bytes (published: offload does not pay up to 256).
 pub const DEFAULT_COPY_THRESHOLD: u32 = 257;
 
+/// How often queues of this process have given copies up.
+static GIVEN_UP: AtomicU64 = AtomicU64::new(0);
+/// How many rings of this process were stopped by a fault.
+static RING_FAULTS: AtomicU64 = AtomicU64::new(0);
+
+/// Changes when a queue has given copies up: threads call [`Queue::settle`] then.
+pub(crate) fn given_up() -> u64 {
+    GIVEN_UP.load(Ordering::Acquire)
+}
+
+/// Changes when a ring was stopped by a fault.
+pub(crate) fn ring_faults() -> u64 {
+    RING_FAULTS.load(Ordering::Acquire)
+}
+
 /// A ring at work.
 #[derive(Debug)]
 struct Running {
     ring: Ring,
     memory: Arc<MemoryMap>,
-}
-
-/// A queue's place at a channel.
-#[derive(Debug, Clone, Copy)]
-struct Attached {
-    channel: usize,
-    member: u32,
-    /// Unregistered; copies are in flight there.
-    leaving: bool,
 }
 
 /// One direction of one queue pair.
@@ -64,16 +74,18 @@ pub struct Queue {
     broken: Option<RingFault>,
     /// Why it broke, until that has been reported.
     unreported: Option<RingFault>,
+    /// Where the driver notifies.
+    kick: Option<Arc<OwnedFd>>,
     call: Option<OwnedFd>,
     error: Option<OwnedFd>,
     slots: Slots,
-    attached: Vec<Attached>,
-    /// Whether one of these is leaving.
-    leaving: bool,
-    turn: usize,
+    /// By thread: its channels.
+    lanes: Vec<Lane>,
     copy_threshold: u32,
     burst: Burst,
     used: Vec<Used>,
+    /// Packets to be treated as if the guest had sent them.
+    injected: Vec<Packet>,
     /// Calls in a row that had no time for the pages of the first buffer.
     in_vain: u32,
     /// Bytes of the last buffer from the guest.
@@ -103,12 +115,12 @@ impl Queue {
             draining: false,
             broken: None,
             unreported: None,
+            kick: None,
             call: None,
+            injected: Vec::new(),
             error: None,
             slots: Slots::new(direction),
-            attached: Vec::new(),
-            leaving: false,
-            turn: 0,
+            lanes: Vec::new(),
             copy_threshold: DEFAULT_COPY_THRESHOLD,
             burst: Burst::new(direction),
             used: Vec::with_capacity(MAX_BURST),
@@ -164,6 +176,27 @@ impl Queue {
     /// Whether its ring is started and sound.
     pub fn is_running(&self) -> bool {
         self.running.is_some() && self.broken.is_none()
+    }
+
+    /// Where the driver notifies of new buffers.
+    pub(crate) fn kick(&self) -> Option<Arc<OwnedFd>> {
+        self.kick.clone()
+    }
+
+    /// Adds a packet that is taken as if the guest had sent it: a broadcast on its behalf.
+    pub(crate) fn inject(&mut self, packet: Packet) {
+        // A front end that sends them without end fills nothing.
+        if self.injected.len() < 16 {
+            self.injected.push(packet);
+        }
+    }
+
+    /// Takes such packets.
+    #[inline]
+    pub fn take_injected(&mut self, out: &mut Vec<Packet>) {
+        if !self.injected.is_empty() {
+            out.append(&mut self.injected);
+        }
     }
 
     /// Whether the last call took fewer buffers than there were, because these had made enough work.
@@ -224,6 +257,7 @@ impl Queue {
         if self.broken.is_none() {
             (self.broken, self.unreported) = (Some(fault), Some(fault));
             self.stats.ring_faults += 1;
+            RING_FAULTS.fetch_add(1, Ordering::Release);
             if let Some(error) = &self.error {
                 let _ = notify::signal(error);
             }
@@ -276,6 +310,9 @@ impl Drop for Queue {
     fn drop(&mut self) {
         if !self.slots.is_empty() {
             std::mem::forget(self.abandon());
+        }
+        for lane in &mut self.lanes {
+            lane.forget();
         }
     }
 }

@@ -4,8 +4,9 @@ use std::ptr::NonNull;
 
 use dray_placement::{Reason, Threshold};
 
+use super::QueueStats;
+use super::attach::Place;
 use super::slots::Slots;
-use super::{Attached, QueueStats};
 use crate::copy::Channel;
 
 /// The channel of one burst, if the queue has one.
@@ -24,7 +25,7 @@ pub(super) struct Taker<'a> {
 impl<'a> Taker<'a> {
     #[inline]
     pub(super) fn begin(
-        place: Option<Attached>,
+        place: Option<Place>,
         channels: &'a mut [Channel],
         threshold: u32,
     ) -> Taker<'a> {

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use dray_vhost::backend::{Endpoint, Role};
 use dray_vhost::forward::{Mode, Switch};
-use dray_vhost::port::{Port, VhostPort, VhostSetup};
+use dray_vhost::port::{Port, VhostPort};
+use dray_vhost::protocol::Options;
 use dray_vhost::protocol::features as f;
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -21,10 +23,10 @@ const RUNS: usize = 7;
 /// Where pages lie that nobody has touched.
 const UNTOUCHED: u64 = BASE + (12 << 20);
 /// Buffers by the entries of their tables: address, length.
-type Entries = Vec<(u64, u32)>;
+pub type Entries = Vec<(u64, u32)>;
 
 /// Name, queue, entries of each of its buffers.
-fn attacks() -> [(&'static str, usize, Entries); 11] {
+pub fn attacks() -> [(&'static str, usize, Entries); 11] {
     let from = |start: u64, count: u64, step: u64, len: u32| -> Entries {
         (0..count).map(|i| (start + step * i, len)).collect()
     };
@@ -48,10 +50,11 @@ fn attacks() -> [(&'static str, usize, Entries); 11] {
 /// Two guests, each behind a port of one switch.
 fn switch_of(dir: &Path, guests: &mut [Guest; 2]) -> Switch {
     let ports = guests.iter_mut().enumerate().map(|(at, guest)| {
-        let port = VhostPort::open(&dir.join(at.to_string()), &VhostSetup::default(), &mut []);
-        let mut port = port.expect("a port");
-        std::mem::swap(&mut port.endpoint.backend, &mut guest.backend);
-        Port::Vhost(Box::new(port))
+        let path = dir.join(at.to_string());
+        let endpoint = Endpoint::new(&path, Role::Server, Options::default());
+        let mut endpoint = endpoint.expect("a socket");
+        std::mem::swap(&mut endpoint.backend, &mut guest.backend);
+        Port::Vhost(Box::new(VhostPort::over(endpoint)))
     });
     Switch::new(ports.collect(), Vec::new(), Mode::Io)
 }
@@ -85,7 +88,7 @@ fn attack(dir: &Path, kind: Kind, queue: usize, entries: &Entries) -> u64 {
         32,
         "all packets of the neighbour are taken"
     );
-    switch.turns()[0].longest_turn_ns
+    switch.turns(0).longest_turn_ns
 }
 
 /// Printed for people: `cargo test -p dray-vhost attacks -- --nocapture`.
@@ -128,7 +131,9 @@ fn cut_attack(dir: &Path, kind: Kind, (bytes, part): (usize, u16)) -> u64 {
         received += std::iter::from_fn(|| neighbour.received()).count();
     }
     assert_eq!(received, expected, "none is lost");
-    let turns = switch.turns().iter().map(|turns| turns.longest_turn_ns);
+    let turns = [0, 1]
+        .map(|port| switch.turns(port).longest_turn_ns)
+        .into_iter();
     turns.max().expect("a port")
 }
 

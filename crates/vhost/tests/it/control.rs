@@ -61,17 +61,17 @@ fn messages_that_drain_wait_for_copies_in_flight() {
             let (mut guest, go) = with_copies_held(kind);
             let now = Instant::now();
             let frame = frame(request, &payload);
-            let handled = guest.backend.handle(frame, &mut guest.channels, now);
+            let handled = guest.backend.handle(frame, now);
             assert!(matches!(handled, Ok(Handled::Waiting)), "{handled:?}");
             // No new packet is taken meanwhile.
             assert!(guest.transmit(&[5; 700], 4096, false));
             let mut out = Vec::new();
             guest.poll_data(&mut out, 32);
-            assert_eq!(guest.backend.queues()[1].in_flight(), 1);
+            assert_eq!(guest.backend.queue(1).in_flight(), 1);
             go.store(true, Ordering::SeqCst);
             guest.poll_data(&mut out, 32);
             assert_eq!(out[0].bytes(), [3; 700]);
-            let handled = guest.backend.resume(&mut guest.channels, now);
+            let handled = guest.backend.resume(now);
             assert!(matches!(handled, Ok(Handled::Done(Some(_)))), "{handled:?}");
             assert_eq!(guest.rings[1].reclaim(&guest.memory), 1, "not given back");
         }
@@ -86,10 +86,10 @@ fn a_drain_ends_at_its_deadline_and_memory_stays_mapped() {
             let (mut guest, go) = with_copies_held(kind);
             let now = Instant::now();
             let frame = frame(request, &payload);
-            let handled = guest.backend.handle(frame, &mut guest.channels, now);
+            let handled = guest.backend.handle(frame, now);
             assert!(matches!(handled, Ok(Handled::Waiting)));
             let later = now + Duration::from_secs(2);
-            match guest.backend.resume(&mut guest.channels, later) {
+            match guest.backend.resume(later) {
                 // Its only answer would mean that the ring is stopped, and it is not.
                 Err(_) => assert_eq!(request, Request::GetVringBase),
                 Ok(Handled::Done(Some(answer))) => assert_ne!(answer[12], 0, "refused"),
@@ -97,9 +97,9 @@ fn a_drain_ends_at_its_deadline_and_memory_stays_mapped() {
             }
             assert!(guest.channels[0].in_flight() > 0);
             // The connection ends before the copies: their memory is still mapped.
-            let _ = guest.backend.disconnect(&mut guest.channels, later);
+            let _ = guest.backend.disconnect(later);
             let much_later = later + Duration::from_secs(2);
-            let _ = guest.backend.resume(&mut guest.channels, much_later);
+            let _ = guest.backend.resume(much_later);
             assert!(guest.backend.memory().is_empty());
             go.store(true, Ordering::SeqCst);
             guest.channels[0].reap();
@@ -144,7 +144,7 @@ fn messages_that_change_no_ring_do_not_wait() {
             0,
             "the same addresses"
         );
-        assert_eq!(guest.backend.queues()[1].in_flight(), 1);
+        assert_eq!(guest.backend.queue(1).in_flight(), 1);
         go.store(true, Ordering::SeqCst);
         let mut out = Vec::new();
         guest.settle(&mut out);
@@ -204,7 +204,7 @@ fn rings_continue_after_a_reconnect() {
             guest.rings[1].reclaim(&guest.memory);
         }
         let now = Instant::now();
-        let gone = guest.backend.disconnect(&mut guest.channels, now);
+        let gone = guest.backend.disconnect(now);
         assert!(matches!(gone, Ok(Handled::Done(None))));
         guest.connect();
         for queue in 0..2 {
@@ -225,17 +225,12 @@ fn messages_of_a_reconnected_virtio_user_server_are_accepted() {
     // virtio-user with server=1: disable and stop before anything else, and no SET_OWNER.
     let mut guest = Guest::new(Setup::new(Kind::Packed, 64), Vec::new());
     let now = Instant::now();
-    let _ = guest.backend.disconnect(&mut guest.channels, now);
+    let _ = guest.backend.disconnect(now);
     for queue in 0..2 {
         let disable = frame(Request::SetVringEnable, &words(queue, 0));
-        assert!(
-            guest
-                .backend
-                .handle(disable, &mut guest.channels, now)
-                .is_ok()
-        );
+        assert!(guest.backend.handle(disable, now).is_ok());
         let stop = frame(Request::GetVringBase, &words(queue, 0x8000));
-        let stopped = guest.backend.handle(stop, &mut guest.channels, now);
+        let stopped = guest.backend.handle(stop, now);
         let Ok(Handled::Done(Some(answer))) = stopped else {
             panic!("no answer: {stopped:?}");
         };
@@ -248,9 +243,7 @@ fn messages_of_a_reconnected_virtio_user_server_are_accepted() {
 fn a_ring_enabled_before_the_features_are_set_works() {
     // QEMU enables rings while it connects.
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
-    let _ = guest
-        .backend
-        .disconnect(&mut guest.channels, Instant::now());
+    let _ = guest.backend.disconnect(Instant::now());
     guest.rings = [0, 1].map(|queue| {
         crate::driver::Driver::new(
             Kind::Split,
@@ -287,7 +280,7 @@ fn a_disabled_queue_discards_packets_and_delivers_none() {
         let mut out = Vec::new();
         guest.poll_data(&mut out, 32);
         assert!(out.is_empty());
-        assert_eq!(guest.backend.queues()[1].stats().drops.disabled, 1);
+        assert_eq!(guest.backend.queue(1).stats().drops.disabled, 1);
         assert_eq!(guest.rings[1].reclaim(&guest.memory), 1);
         assert_eq!(guest.deliver(&mut vec![Packet::from_bytes(&[1; 100])]), 0);
         for queue in 0..2 {
@@ -320,12 +313,12 @@ fn a_ring_starts_only_after_driver_ok() {
     guest.send(Request::SetStatus, &0x0bu64.to_ne_bytes());
     assert_eq!(guest.send(Request::GetStatus, &[]), 0x0b);
     guest.start();
-    assert!(!guest.backend.queues()[1].is_running());
+    assert!(!guest.backend.queue(1).is_running());
     guest.send(Request::SetStatus, &0x0fu64.to_ne_bytes());
-    assert!(guest.backend.queues()[1].is_running());
+    assert!(guest.backend.queue(1).is_running());
     guest.assert_flows();
     guest.send(Request::SetStatus, &0u64.to_ne_bytes());
-    assert!(!guest.backend.queues()[1].is_running());
+    assert!(!guest.backend.queue(1).is_running());
 }
 
 #[test]
@@ -377,7 +370,7 @@ fn invalid_requests_are_refused_and_the_connection_stays() {
         assert_eq!(guest.send(Request::SetVringAddr, &address), 0);
         let kick = (1u64 | 1 << 8).to_ne_bytes();
         assert_ne!(guest.send(Request::SetVringKick, &kick), 0, "{size}");
-        assert!(!guest.backend.queues()[1].is_running());
+        assert!(!guest.backend.queue(1).is_running());
     }
     // Memory in place of an event.
     for request in [
@@ -406,7 +399,8 @@ fn send_rarp_injects_a_broadcast_from_the_guest() {
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
     let mac = [2, 0, 0, 0, 0, 9];
     assert_eq!(guest.send(Request::SendRarp, &[2, 0, 0, 0, 0, 9, 0, 0]), 0);
-    let packets = guest.backend.take_injected();
+    let mut packets = Vec::new();
+    guest.backend.from_guest(0).take_injected(&mut packets);
     assert_eq!(packets[0].bytes()[..12], [[0xff; 6], mac].concat());
     assert_eq!(packets[0].bytes()[12..14], [0x80, 0x35]);
 }
@@ -438,12 +432,12 @@ proptest! {
             let copy = || guest.memory.file.try_clone().expect("a copy");
             let frame = Frame { header, payload, descriptors: (0..files).map(|_| copy()).collect() };
             let now = Instant::now();
-            let _ = guest.backend.handle(frame, &mut guest.channels, now);
+            let _ = guest.backend.handle(frame, now);
             let mut out = Vec::new();
             guest.poll_data(&mut out, 32);
             guest.deliver(&mut vec![Packet::from_bytes(&[1; 100])]);
         }
-        let _ = guest.backend.disconnect(&mut guest.channels, Instant::now());
+        let _ = guest.backend.disconnect(Instant::now());
         let mut fresh = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
         std::mem::swap(&mut fresh.backend, &mut guest.backend);
         fresh.connect();

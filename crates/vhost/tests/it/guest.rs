@@ -155,7 +155,7 @@ impl Guest {
             fills: true,
             done: Vec::new(),
         };
-        for queue in guest.backend.queues_mut() {
+        for mut queue in guest.backend.queues().iter() {
             queue.set_copy_threshold(0);
             for channel in 0..guest.channels.len() {
                 queue.attach(&mut guest.channels, channel);
@@ -178,16 +178,14 @@ impl Guest {
             payload: payload.to_vec(),
             descriptors,
         };
-        let mut handled = self
-            .backend
-            .handle(frame, &mut self.channels, Instant::now());
+        let mut handled = self.backend.handle(frame, Instant::now());
         loop {
             match handled {
                 Ok(Handled::Done(answer)) => return Ok(answer.map(|bytes| bytes[12..].to_vec())),
                 Err(error) => return Err(error.to_string()),
                 Ok(Handled::Waiting) => {
                     self.poll_data(&mut Vec::new(), 0);
-                    handled = self.backend.resume(&mut self.channels, Instant::now());
+                    handled = self.backend.resume(Instant::now());
                 }
             }
         }
@@ -335,7 +333,7 @@ impl Guest {
     }
 
     pub fn poll_from_guest(&mut self, out: &mut Vec<Packet>, max: usize) {
-        let queue = self.backend.from_guest(0);
+        let mut queue = self.backend.from_guest(0);
         match self.asynchronous {
             true => queue.try_dequeue(&mut self.channels, &mut self.pool, out, max),
             false => queue.dequeue(&mut self.pool, out, max),
@@ -343,14 +341,14 @@ impl Guest {
     }
 
     pub fn poll_to_guest(&mut self) {
-        let queue = self.backend.to_guest(0);
+        let mut queue = self.backend.to_guest(0);
         queue.enqueue_poll(&mut self.channels, &mut self.done);
         self.done.drain(..).for_each(|packet| self.pool.put(packet));
     }
 
     /// Lets the back end give packets to the guest; what it does not take stays.
     pub fn deliver(&mut self, packets: &mut Vec<Packet>) -> usize {
-        let queue = self.backend.to_guest(0);
+        let mut queue = self.backend.to_guest(0);
         match self.asynchronous {
             true => queue.enqueue_submit(&mut self.channels, packets),
             false => {

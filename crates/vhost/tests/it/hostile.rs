@@ -50,7 +50,7 @@ fn dropped_from_guest(name: &str, make: impl Fn(&mut Guest) -> Vec<Raw>) {
         let mut out = Vec::new();
         guest.poll_until_back(&mut out, 1);
         assert!(out.is_empty(), "{name}: a packet was made of it");
-        let drops = guest.backend.queues()[1].stats().drops;
+        let drops = guest.backend.queue(1).stats().drops;
         assert_eq!(drops.total(), 1, "{name}: {drops:?}");
         for _ in 0..100 {
             guest.assert_flows();
@@ -109,7 +109,7 @@ fn bad_indirect_tables_are_dropped() {
         guest.write_entry(table + 16, (BASE, 100, NEXT), next);
         guest.rings[1].add_raw(&guest.memory, &[(table, 32, INDIRECT)]);
         guest.poll_data(&mut Vec::new(), 32);
-        assert_eq!(guest.backend.queues()[1].stats().drops.total(), 1);
+        assert_eq!(guest.backend.queue(1).stats().drops.total(), 1);
         guest.rings[1].reclaim(&guest.memory);
         guest.assert_flows();
     }
@@ -149,7 +149,7 @@ fn bad_indices_of_split_rings_do_not_stop_other_queues() {
             let at = guest.buffer(100);
             guest.rings[1].post_looped(&guest.memory, (at, 100, NEXT), next);
             guest.assert_flows();
-            assert_eq!(guest.backend.queues()[1].stats().drops.total(), 1);
+            assert_eq!(guest.backend.queue(1).stats().drops.total(), 1);
         }
         println!("NEXT to itself");
         let mut guest = new();
@@ -157,7 +157,7 @@ fn bad_indices_of_split_rings_do_not_stop_other_queues() {
         let head = guest.rings[1].next_index();
         guest.rings[1].post_looped(&guest.memory, (at, 100, NEXT), head);
         guest.assert_flows();
-        assert_eq!(guest.backend.queues()[1].stats().drops.total(), 1);
+        assert_eq!(guest.backend.queue(1).stats().drops.total(), 1);
     }
 }
 
@@ -171,7 +171,7 @@ fn a_chain_as_long_as_the_packed_ring_is_dropped() {
         guest.poll_data(&mut Vec::new(), 32);
         assert_eq!(guest.rings[1].reclaim(&guest.memory), 1);
         guest.assert_flows();
-        assert_eq!(guest.backend.queues()[1].stats().drops.total(), 1);
+        assert_eq!(guest.backend.queue(1).stats().drops.total(), 1);
     }
 }
 
@@ -218,7 +218,7 @@ fn no_byte_is_written_beyond_a_buffer() {
                 );
                 if mergeable == 0 {
                     assert_eq!(count, 1, "sent, or dropped: never kept");
-                    let small = guest.backend.queues()[0].stats().drops.small_buffer;
+                    let small = guest.backend.queue(0).stats().drops.small_buffer;
                     let fits = len >= 312;
                     assert_eq!(guest.received().is_some(), fits, "{len}");
                     assert_eq!(small > 0, !fits || len > 299);
@@ -250,7 +250,7 @@ fn an_available_index_that_jumps_stops_only_its_ring() {
             guest.poll_data(&mut out, 32);
         }
         assert!(out.is_empty());
-        let broken = guest.backend.queues()[1].broken();
+        let broken = guest.backend.queue(1).broken();
         assert!(matches!(broken, Some(RingFault::Overrun { .. })));
         assert!(
             rustix::io::read(&error, &mut [0; 8]).is_ok(),
@@ -283,7 +283,7 @@ fn an_available_index_that_goes_back_stops_its_ring() {
         for _ in 0..3 {
             guest.poll_data(&mut out, 64);
         }
-        let broken = guest.backend.queues()[1].broken();
+        let broken = guest.backend.queue(1).broken();
         assert!(
             matches!(broken, Some(RingFault::Overrun { .. })),
             "{broken:?}"
@@ -303,7 +303,7 @@ fn an_available_index_that_goes_back_stops_its_ring() {
                 guest.deliver(&mut packets());
             }
             guest.settle(&mut Vec::new());
-            let broken = guest.backend.queues()[0].broken();
+            let broken = guest.backend.queue(0).broken();
             assert!(
                 matches!(broken, Some(RingFault::Overrun { .. })),
                 "{broken:?}"
@@ -321,14 +321,14 @@ fn descriptors_made_available_twice_stop_a_packed_ring() {
     }
     let mut out = Vec::new();
     guest.poll_data(&mut out, 64);
-    assert_eq!(guest.backend.queues()[1].in_flight(), 64);
+    assert_eq!(guest.backend.queue(1).in_flight(), 64);
     // All descriptors are in flight; the driver makes them available again.
     let at = guest.buffer(512);
     for id in 0..64 {
         guest.rings[1].offer_packed(&guest.memory, &[(at, 500, 0)], id);
     }
     guest.poll_data(&mut out, 64);
-    let broken = guest.backend.queues()[1].broken();
+    let broken = guest.backend.queue(1).broken();
     assert!(
         matches!(broken, Some(RingFault::Overrun { .. })),
         "{broken:?}"
@@ -392,7 +392,7 @@ fn packets_with_inconsistent_headers_are_dropped() {
         guest.poll_data(&mut out, 32);
         guest.settle(&mut out);
         assert!(out.is_empty());
-        assert_eq!(guest.backend.queues()[1].stats().drops.header, 1);
+        assert_eq!(guest.backend.queue(1).stats().drops.header, 1);
         guest.rings[1].reclaim(&guest.memory);
         guest.assert_flows();
     });

@@ -6,7 +6,7 @@ use dray_vhost::Backend;
 use dray_vhost::backend::{Endpoint, Event, Role};
 use dray_vhost::memory::RegionInfo;
 use dray_vhost::net::{Header, MAX_PACKET_BYTES, Packet, Pool};
-use dray_vhost::port::{Port, VhostPort, VhostSetup};
+use dray_vhost::port::{Outlet, Port, VhostPort};
 use dray_vhost::protocol::{Options, Request, features as f};
 use dray_vhost::ring::RingFault;
 
@@ -56,7 +56,7 @@ fn a_buffer_has_256_descriptors_at_most() {
                 "{kind:?} {count} in the ring"
             );
         }
-        assert_eq!(guest.backend.queues()[1].stats().drops.descriptor, 4);
+        assert_eq!(guest.backend.queue(1).stats().drops.descriptor, 4);
         guest.assert_flows();
     }
 }
@@ -161,7 +161,7 @@ fn one_call_takes_a_bounded_number_of_bytes() {
                 assert!(guest.transmit(&[7; 60_000], 65_536, false));
             }
             let queue = |guest: &Guest| {
-                let queue = &guest.backend.queues()[1];
+                let queue = guest.backend.queue(1);
                 queue.in_flight() as u64 + queue.stats().packets
             };
             let mut out = Vec::new();
@@ -182,7 +182,7 @@ fn a_packed_list_without_end_stops_its_ring() {
     let at = guest.buffer(100);
     guest.rings[1].add_raw(&guest.memory, &vec![(at, 100, 0); 2000]);
     guest.poll_data(&mut Vec::new(), 32);
-    let broken = guest.backend.queues()[1].broken();
+    let broken = guest.backend.queue(1).broken();
     assert_eq!(broken, Some(RingFault::List { limit: 1024 }));
 }
 
@@ -197,45 +197,39 @@ fn half_enabled(kind: Kind) -> (Guest, VhostPort, tempfile::TempDir) {
     guest.backend = Backend::new(options);
     guest.connect();
     guest.start();
-    let setup = VhostSetup {
-        options,
-        ..VhostSetup::default()
-    };
-    let port = VhostPort::open(&dir.path().join("s"), &setup, &mut []);
-    (guest, port.expect("a port"), dir)
-}
-
-fn backend(port: &mut Port) -> &mut Backend {
-    match port {
-        Port::Vhost(port) => &mut port.endpoint.backend,
-        Port::Tap(_) | Port::Xdp(_) => unreachable!("ports of these tests have guests"),
-    }
+    let endpoint = Endpoint::new(&dir.path().join("s"), Role::Server, options);
+    let mut endpoint = endpoint.expect("a socket");
+    std::mem::swap(&mut endpoint.backend, &mut guest.backend);
+    (guest, VhostPort::over(endpoint), dir)
 }
 
 #[test]
 fn packets_for_a_pair_that_is_off_go_to_one_that_is_on() {
     for kind in KINDS {
         let (mut guest, port, _dir) = half_enabled(kind);
-        let mut port = Port::Vhost(Box::new(port));
+        let port = Port::Vhost(Box::new(port));
         while guest.provide(&[2048], false) {}
-        let mut pool = Pool::new(0);
-        let mut send = |guest: &mut Guest, pair, number| {
-            std::mem::swap(backend(&mut port), &mut guest.backend);
+        let (mut pool, mut outlet) = (Pool::new(0), Outlet::default());
+        let mut send = |pair, number| {
             let mut packets = vec![Packet::from_bytes(&[number; 100])];
-            port.send(pair, &mut [], &mut pool, &mut packets, Duration::MAX);
-            std::mem::swap(backend(&mut port), &mut guest.backend);
+            let turn = Duration::MAX;
+            port.send(&mut outlet, pair, &mut [], &mut pool, &mut packets, turn);
         };
         for pair in [0, 1] {
-            (0..10).for_each(|number| send(&mut guest, pair, number));
+            (0..10).for_each(|number| send(pair, number));
             for number in 0..10 {
                 let received = guest.received().expect("a packet of either pair");
                 assert_eq!(received[12..], [number; 100], "{kind:?} pair {pair}");
             }
         }
+        let Port::Vhost(of_guest) = &port else {
+            unreachable!("it was made so");
+        };
+        std::mem::swap(&mut of_guest.endpoint().backend, &mut guest.backend);
         assert_eq!(guest.state(Request::SetVringEnable, 0, 0), 0);
-        send(&mut guest, 1, 1);
+        send(1, 1);
         assert!(guest.received().is_none(), "none is enabled");
-        assert_eq!(guest.backend.queues()[2].stats().drops.disabled, 1);
+        assert_eq!(guest.backend.queue(2).stats().drops.disabled, 1);
     }
 }
 
@@ -265,14 +259,14 @@ pub fn long_segment(data: usize, part: u16) -> Packet {
 #[test]
 fn a_burst_is_cut_in_turns_and_arrives_whole() {
     let (mut guest, port, _dir) = half_enabled(Kind::Split);
-    let mut port = Port::Vhost(Box::new(port));
+    let port = Port::Vhost(Box::new(port));
+    let mut outlet = Outlet::default();
     let (mut pool, mut numbers, mut turns) = (Pool::new(0), Vec::new(), 0);
     let mut packets: Vec<Packet> = (0..32).map(|_| long_segment(10_000, 100)).collect();
     while !packets.is_empty() {
         while guest.provide(&[2048], false) {}
-        std::mem::swap(backend(&mut port), &mut guest.backend);
-        port.send(0, &mut [], &mut pool, &mut packets, Duration::ZERO);
-        std::mem::swap(backend(&mut port), &mut guest.backend);
+        let turn = Duration::ZERO;
+        port.send(&mut outlet, 0, &mut [], &mut pool, &mut packets, turn);
         turns += 1;
         while let Some(received) = guest.received() {
             // The sequence number of TCP.
@@ -295,7 +289,7 @@ fn a_ring_that_stops_is_reported_once_and_at_once() {
     std::mem::swap(&mut endpoint.backend, &mut guest.backend);
     let mut poll = || {
         let mut events = Vec::new();
-        endpoint.poll(&mut [], std::time::Instant::now(), &mut events);
+        endpoint.poll(std::time::Instant::now(), &mut events);
         events
     };
     let events = poll();
@@ -310,7 +304,7 @@ fn a_ring_that_stops_is_reported_once_and_at_once() {
 fn a_packet_of_256_bytes_stays_on_the_core() {
     for kind in KINDS {
         let mut guest = Guest::new(Setup::new(kind, 64), vec![Shuffled::new(3, 512, None)]);
-        for queue in guest.backend.queues_mut() {
+        for mut queue in guest.backend.queues().iter() {
             queue.set_copy_threshold(dray_vhost::queue::DEFAULT_COPY_THRESHOLD);
         }
         for len in [256, 257] {
@@ -321,7 +315,7 @@ fn a_packet_of_256_bytes_stays_on_the_core() {
         let mut out = Vec::new();
         guest.poll_data(&mut out, 32);
         guest.settle(&mut out);
-        for queue in guest.backend.queues() {
+        for queue in guest.backend.queues().iter() {
             let stats = queue.stats();
             assert_eq!((stats.copies_small, stats.copies_channel), (1, 1));
         }

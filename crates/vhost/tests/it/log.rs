@@ -167,7 +167,7 @@ fn every_write_is_logged_before_its_used_index() {
                 guest.settle(&mut Vec::new());
                 migration.check(&guest);
                 assert!(migration.pages > 100, "{} pages", migration.pages);
-                let packets = guest.backend.queues()[0].stats().packets;
+                let packets = guest.backend.queue(0).stats().packets;
                 assert!(packets > 100, "{packets} packets");
                 // Logging ends; the log is left alone.
                 set_logging(&mut guest, false);
@@ -217,11 +217,16 @@ fn abandoned_copies_are_logged_when_they_end() {
         let mut packets = (1..3).map(|n| Packet::from_bytes(&[n; 1500])).collect();
         assert_eq!(guest.deliver(&mut packets), 2);
         assert_ne!(guest.state(Request::SetVringEnable, 0, 0), 0, "refused");
-        assert_eq!(guest.backend.queues()[0].in_flight(), 0);
+        assert_eq!(guest.backend.queue(0).in_flight(), 0);
         assert_eq!(guest.channels[0].in_flight(), 3);
         migration.round(&guest);
         let before = guest.memory.read(BASE, SIZE as usize);
         go.store(true, Ordering::SeqCst);
+        let Guest {
+            backend, channels, ..
+        } = &mut guest;
+        let queues = backend.queues().iter();
+        queues.for_each(|mut queue| queue.settle(channels));
         guest.channels[0].reap();
         assert_eq!(guest.channels[0].in_flight(), 0);
         assert_ne!(guest.memory.read(BASE, SIZE as usize), before, "written");
@@ -283,7 +288,7 @@ fn a_log_can_be_replaced_or_truncated_under_traffic() {
             let small = file(64);
             assert_eq!(set_log(&mut guest, &small, 8, 8), 0);
             flows(&mut guest, &mut rng);
-            let missed = guest.backend.queues()[0].stats().pages_not_logged;
+            let missed = guest.backend.queue(0).stats().pages_not_logged;
             assert!(missed > 0);
             let mut bytes = [0; 64];
             rustix::io::pread(&small, &mut bytes, 0).expect("the log");

@@ -14,4 +14,5 @@ mod log;
 mod memory;
 mod paths;
 mod socket;
+mod threads;
 mod xdp;

@@ -99,7 +99,7 @@ fn a_region_is_added_and_removed_while_rings_run() {
 fn removing_the_memory_of_a_ring_stops_it() {
     let mut guest = Guest::new(Setup::new(Kind::Split, 64), Vec::new());
     assert_eq!(guest.send(Request::RemMemReg, &message(&region())), 0);
-    assert!(!guest.backend.queues()[1].is_running());
+    assert!(!guest.backend.queue(1).is_running());
     guest.poll_data(&mut Vec::new(), 32);
     assert!(guest.backend.memory().is_empty());
 }

@@ -70,7 +70,7 @@ fn run(guest: &mut Guest, longest: u32, buffer: u32, part: usize) {
         let waited = moved.elapsed();
         assert!(waited < TIMEOUT, "nothing moves: sent {sent}, got {got}");
     }
-    let stats = guest.backend.queues()[1].stats();
+    let stats = *guest.backend.queue(1).stats();
     assert_eq!((stats.packets, stats.drops.total()), (total, 0));
     assert!(guest.received().is_none());
 }
@@ -109,7 +109,7 @@ fn every_path(kind: Kind, size: u32) {
                 _ => run(&mut guest, 6192, 512, 2000),
             }
             if mover >= 2 {
-                let stats = guest.backend.queues()[1].stats();
+                let stats = *guest.backend.queue(1).stats();
                 assert!(stats.submitted > 0 && stats.submitted == stats.completed);
                 let queues = guest.backend.queues().iter();
                 let repeated: u64 = queues.map(|queue| queue.stats().copies_repeated).sum();
@@ -148,7 +148,7 @@ fn copies_end_in_random_order(kind: Kind) {
     let setup = Setup::new(kind, 256).with(f::MRG_RXBUF);
     let mut guest = Guest::new(setup, vec![Shuffled::new(3, 512, None)]);
     run(&mut guest, 1518, 1024, 1000);
-    let stats = *guest.backend.queues()[0].stats();
+    let stats = *guest.backend.queue(0).stats();
     println!("{kind:?}: {} packets to the guest", stats.packets);
     assert_eq!(stats.submitted, stats.completed);
     assert!(stats.copies_channel > stats.packets, "chains of two parts");
@@ -170,7 +170,7 @@ fn the_virtual_device_copies_packets() {
         let engines = dray_vhost::copy::open_virtual(2).expect("a device");
         let mut guest = Guest::new(Setup::new(kind, 256).with(f::MRG_RXBUF), engines);
         run(&mut guest, 3000, 1600, 1000);
-        let stats = guest.backend.queues()[1].stats();
+        let stats = *guest.backend.queue(1).stats();
         assert!(stats.copies_channel > 0);
         assert_eq!(stats.copies_repeated, 0);
     }
@@ -218,11 +218,11 @@ fn packets_below_the_threshold_are_copied_by_the_core_in_order() {
     );
     guest
         .backend
-        .queues_mut()
-        .iter_mut()
-        .for_each(|queue| queue.set_copy_threshold(256));
+        .queues()
+        .iter()
+        .for_each(|mut queue| queue.set_copy_threshold(256));
     run(&mut guest, 600, 700, 4096);
-    let stats = guest.backend.queues()[1].stats();
+    let stats = *guest.backend.queue(1).stats();
     assert!(stats.copies_small > 0 && stats.submitted > 0);
     assert_eq!(stats.copies_small + stats.submitted, stats.packets);
 }

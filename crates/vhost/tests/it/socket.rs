@@ -16,7 +16,7 @@ fn poll_until(
     let until = Instant::now() + Duration::from_secs(20);
     loop {
         let mut events = Vec::new();
-        endpoint.poll(&mut Vec::new(), Instant::now(), &mut events);
+        endpoint.poll(Instant::now(), &mut events);
         if done(endpoint, &events) {
             return;
         }
@@ -70,7 +70,7 @@ fn a_thousand_other_connections_are_refused() {
     poll_until(&mut endpoint, "not connected", |e, _| e.is_connected());
     for _ in 0..1000 {
         let stream = UnixStream::connect(&path).expect("connected");
-        endpoint.poll(&mut Vec::new(), Instant::now(), &mut Vec::new());
+        endpoint.poll(Instant::now(), &mut Vec::new());
         drop(stream);
     }
     poll_until(&mut endpoint, "not refused", |e, _| {
@@ -118,7 +118,7 @@ fn a_client_reconnects_after_each_disconnect() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("s");
     let mut endpoint = Endpoint::new(&path, Role::Client, Options::default()).expect("a client");
-    endpoint.poll(&mut Vec::new(), Instant::now(), &mut Vec::new());
+    endpoint.poll(Instant::now(), &mut Vec::new());
     assert!(!endpoint.is_connected(), "there is no listener");
     for _ in 0..3 {
         let listener = UnixListener::bind(&path).expect("listening");

@@ -127,15 +127,16 @@ fn answers() -> Result<(), String> {
             Err(error) if round == 0 && is_not_there(&error) => return Err(error.to_string()),
             Err(error) => panic!("{error}: {:?}", std::error::Error::source(&error)),
         };
-        let mut switch = Switch::new(vec![Port::Xdp(Box::new(port))], Vec::new(), Mode::Icmp);
+        let mut switch = Switch::new(
+            vec![Port::xdp(port).expect("a descriptor")],
+            Vec::new(),
+            Mode::Icmp,
+        );
         for sequence in 0..50 {
             ping(&mut switch, &socket, 100 * round + sequence);
         }
-        let counts: Vec<u64> = switch.ports()[0]
-            .queues()
-            .iter()
-            .map(|queue| queue.stats().packets)
-            .collect();
+        let mut counts = Vec::new();
+        switch.each_port(|_, port| port.each_queue(|queue| counts.push(queue.stats().packets)));
         assert!(counts[0] >= 50 && counts[1] >= 50, "{counts:?}");
     }
     Ok(())

@@ -19,7 +19,7 @@ const PACKETS: u64 = 3000;
 fn change(echo: &mut Echo, rng: &mut ChaCha8Rng) -> bool {
     let queue = rng.next_u32() as usize % (2 * PAIRS);
     let channel = rng.next_u32() as usize % CHANNELS;
-    let queue = &mut echo.endpoint.backend.queues_mut()[queue];
+    let mut queue = echo.endpoint.backend.queue(queue);
     let registered = queue.channels().any(|c| c == channel);
     match registered {
         false => queue.attach(&mut echo.channels, channel),
@@ -75,7 +75,7 @@ fn no_packet_is_lost_when_work_queues_change() {
         // What a front end sends on a queue that it has not enabled is discarded, and testpmd waits for no answer.
         echo.until("queues are enabled", |echo| {
             let mut queues = echo.endpoint.backend.queues().iter();
-            queues.all(dray_vhost::Queue::is_live)
+            queues.all(|queue| queue.is_live())
         });
         testpmd.say("set fwd io retry");
         testpmd.say("set burst tx delay 10 retry 100000000");
@@ -102,7 +102,7 @@ fn no_packet_is_lost_when_work_queues_change() {
         }
         // All places are given back once nothing is in flight.
         for index in 0..2 * PAIRS {
-            let queue = &mut echo.endpoint.backend.queues_mut()[index];
+            let mut queue = echo.endpoint.backend.queue(index);
             for channel in 0..CHANNELS {
                 assert!(queue.unregister(&mut echo.channels, channel));
             }

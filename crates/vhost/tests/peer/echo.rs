@@ -44,7 +44,7 @@ impl fmt::Debug for Echo {
             let waiting = pair.waiting.len();
             writeln!(f, "{} packets came, {waiting} are waiting", pair.count)?;
         }
-        for queue in self.endpoint.backend.queues() {
+        for queue in self.endpoint.backend.queues().iter() {
             let (in_flight, broken) = (queue.in_flight(), queue.broken());
             let stats = queue.stats();
             writeln!(f, "{in_flight} in flight, broken {broken:?}, {stats:?}")?;
@@ -61,12 +61,12 @@ impl Echo {
             queue_pairs: pairs,
             ..Options::default()
         };
-        let mut endpoint = Endpoint::new(path, role, options).expect("a socket");
+        let endpoint = Endpoint::new(path, role, options).expect("a socket");
         let named = engines.into_iter().enumerate();
         let mut channels: Vec<Channel> = named
             .map(|(at, engine)| Channel::new(format!("wq0.{at}"), engine))
             .collect();
-        for queue in endpoint.backend.queues_mut() {
+        for mut queue in endpoint.backend.queues().iter() {
             for channel in 0..channels.len() {
                 queue.attach(&mut channels, channel);
             }
@@ -86,7 +86,7 @@ impl Echo {
     pub fn step(&mut self) {
         let mut events = Vec::new();
         let now = Instant::now();
-        self.endpoint.poll(&mut self.channels, now, &mut events);
+        self.endpoint.poll(now, &mut events);
         for event in events {
             match event {
                 Event::Connected => self.connections += 1,
@@ -121,7 +121,7 @@ impl Echo {
         }
         let synchronous = channels.is_empty() || pair.synchronous;
         let before = pair.waiting.len();
-        let queue = endpoint.backend.from_guest(at);
+        let mut queue = endpoint.backend.from_guest(at);
         if before < 256 {
             let drained = queue.in_flight() == 0;
             let submitted = queue.stats().submitted;
@@ -146,7 +146,7 @@ impl Echo {
             pair.seen
                 .extend(new.iter().map(|p| Captured::of(p.bytes())));
         }
-        let queue = endpoint.backend.to_guest(at);
+        let mut queue = endpoint.backend.to_guest(at);
         let mut done = Vec::new();
         queue.enqueue_poll(channels, &mut done);
         let sent = match synchronous {
@@ -164,15 +164,13 @@ impl Echo {
     /// Closes the connection when the copies in flight have ended.
     pub fn leave(&mut self) {
         let mut events = Vec::new();
-        self.endpoint
-            .close(&mut self.channels, Instant::now(), &mut events);
+        self.endpoint.close(Instant::now(), &mut events);
         let until = Instant::now() + TIMEOUT;
         while self.endpoint.is_leaving() {
             for at in 0..self.pairs.len() {
                 self.step_pair(at);
             }
-            self.endpoint
-                .finish_leaving(&mut self.channels, Instant::now());
+            self.endpoint.finish_leaving(Instant::now());
             assert!(Instant::now() < until, "copies that never end");
         }
     }

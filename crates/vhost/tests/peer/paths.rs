@@ -64,7 +64,7 @@ fn compare(directory: &Path, plan: &Plan<'_>) -> Vec<Captured> {
         echo.counts()[1] as usize >= total
     });
     echo.end_after(testpmd, total);
-    let stats = *echo.endpoint.backend.queues()[1].stats();
+    let stats = *echo.endpoint.backend.queue(1).stats();
     assert!(stats.submitted > 0 && stats.submitted == stats.completed);
     assert!(stats.copies_core > 0, "synchronous calls had their turns");
     assert_eq!(stats.drops.total(), 0, "{stats:?}");

@@ -32,7 +32,7 @@ fn until(switch: &mut Switch, sleeps: bool, what: &str, mut done: impl FnMut() -
         let busy = (0..8).fold(false, |busy, _| busy | switch.step(&mut events));
         match (busy, sleeps) {
             (true, _) => {}
-            (false, true) => switch.wait(Duration::from_millis(20)),
+            (false, true) => switch.wait(None, Duration::from_millis(20)),
             (false, false) => std::thread::yield_now(),
         }
     }
@@ -227,7 +227,11 @@ fn kernel_pings(sleeps: bool) -> Result<(), String> {
     );
     let socket: OwnedFd = socket.map_err(|error| format!("a raw socket: {error}"))?;
     let path = directory.path().join("s");
-    let mut switch = asynchronous(&[&path], Some(Port::Tap(Box::new(tap))), Mode::Switch);
+    let mut switch = asynchronous(
+        &[&path],
+        Some(Port::tap(tap).expect("a descriptor")),
+        Mode::Switch,
+    );
     let device = format!("net_virtio_user0,path=s,queue_size=256,mrg_rxbuf=1,mac={GUEST_MAC}");
     let mut testpmd = testpmd(directory.path(), &[device], &[]);
     until(&mut switch, sleeps, "testpmd does not start", || {
@@ -256,11 +260,12 @@ fn kernel_pings(sleeps: bool) -> Result<(), String> {
             count == 20 + request.len() && bytes[20] == 0 && bytes[24..count] == request[4..]
         });
     }
-    let counts: Vec<u64> = switch.ports()[0]
-        .queues()
-        .iter()
-        .map(|queue| queue.stats().packets)
-        .collect();
+    let mut counts = Vec::new();
+    switch.each_port(|at, port| {
+        if at == 0 {
+            port.each_queue(|queue| counts.push(queue.stats().packets));
+        }
+    });
     assert!(counts.iter().all(|count| *count >= 60), "{counts:?}");
     Ok(())
 }

@@ -86,7 +86,7 @@ fn packets_flow_again_after_a_guest_crashes() {
                 );
             }
             assert_eq!(echo.connections, 3);
-            for queue in echo.endpoint.backend.queues() {
+            for queue in echo.endpoint.backend.queues().iter() {
                 assert_eq!(queue.stats().drops.descriptor, 0, "{echo:?}");
             }
         }
@@ -118,7 +118,7 @@ fn packets_flow_again_after_the_back_end_restarts() {
             }
             began = true;
             assert_eq!(echo.connections, 1);
-            for queue in echo.endpoint.backend.queues() {
+            for queue in echo.endpoint.backend.queues().iter() {
                 assert_eq!(queue.stats().drops.descriptor, 0, "{echo:?}");
                 assert_eq!(queue.broken(), None);
             }

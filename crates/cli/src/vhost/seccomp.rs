@@ -1,0 +1,183 @@
+//! `--seccomp`: the system calls that a running switch needs, and no others (seccomp(2)).
+//!
+//! What a guest's front end could make of a fault in this process ends here: no program is started, no
+//! memory becomes executable, no socket but a local one is made, no other process is looked into. A call that
+//! is not on the list fails with EPERM.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch,
+};
+
+/// Allowed whatever their arguments are.
+const CALLS: &[libc::c_long] = &[
+    // Packets, messages, notifications.
+    libc::SYS_accept4,
+    libc::SYS_bind,
+    libc::SYS_connect,
+    libc::SYS_eventfd2,
+    libc::SYS_getsockopt,
+    libc::SYS_listen,
+    libc::SYS_ppoll,
+    libc::SYS_preadv2,
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_shutdown,
+    libc::SYS_write,
+    libc::SYS_writev,
+    // Memory of guests, and of this process.
+    libc::SYS_brk,
+    libc::SYS_madvise,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    // Files: sockets, counters, devices.
+    libc::SYS_close,
+    libc::SYS_dup,
+    libc::SYS_fchmod,
+    libc::SYS_fchown,
+    libc::SYS_fcntl,
+    libc::SYS_fstat,
+    libc::SYS_fstatfs,
+    libc::SYS_fsync,
+    libc::SYS_ftruncate,
+    libc::SYS_getcwd,
+    libc::SYS_lseek,
+    libc::SYS_newfstatat,
+    libc::SYS_openat,
+    libc::SYS_pread64,
+    libc::SYS_readlinkat,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_statx,
+    libc::SYS_umask,
+    libc::SYS_unlinkat,
+    // Threads, time, signals, the end.
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_clone,
+    libc::SYS_clone3,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_futex,
+    libc::SYS_getegid,
+    libc::SYS_geteuid,
+    libc::SYS_getpid,
+    libc::SYS_getrandom,
+    libc::SYS_gettid,
+    libc::SYS_getuid,
+    libc::SYS_nanosleep,
+    libc::SYS_restart_syscall,
+    libc::SYS_rseq,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_sched_yield,
+    libc::SYS_set_robust_list,
+    libc::SYS_sigaltstack,
+    libc::SYS_tgkill,
+    // What older calls are on this processor.
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_access,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_readlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+];
+
+/// `ioctl` requests: the interface of a tap port (linux/if_tun.h), and whether stderr is a terminal.
+const IOCTLS: [u64; 5] = [
+    libc::TUNSETIFF as u64,
+    libc::TUNSETOFFLOAD as u64,
+    libc::TUNSETVNETHDRSZ as u64,
+    libc::TCGETS as u64,
+    libc::FIONBIO as u64,
+];
+
+/// Allowed if an argument is so: call, number of the argument, comparison, value.
+fn conditions() -> Vec<(libc::c_long, u8, Op, u64)> {
+    let not_executable = || (2, Op::MaskedEq(libc::PROT_EXEC as u64), 0);
+    let mut all = vec![
+        (libc::SYS_socket, 0, Op::Eq, libc::AF_UNIX as u64),
+        (libc::SYS_prctl, 0, Op::Eq, libc::PR_SET_NAME as u64),
+    ];
+    for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+        let (argument, op, value) = not_executable();
+        all.push((call, argument, op, value));
+    }
+    all.extend(IOCTLS.map(|request| (libc::SYS_ioctl, 1, Op::Eq, request)));
+    all
+}
+
+/// The filter.
+fn program() -> anyhow::Result<BpfProgram> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        CALLS.iter().map(|c| (*c, Vec::new())).collect();
+    for (call, argument, op, value) in conditions() {
+        let condition = SeccompCondition::new(argument, Len::Dword, op, value)?;
+        let rule = SeccompRule::new(vec![condition])?;
+        rules.entry(call).or_default().push(rule);
+    }
+    let refused = SeccompAction::Errno(libc::EPERM as u32);
+    let arch: TargetArch = std::env::consts::ARCH.try_into()?;
+    let filter = SeccompFilter::new(rules, refused, SeccompAction::Allow, arch)?;
+    Ok(filter.try_into()?)
+}
+
+/// Installs the filter in all threads, for good.
+pub(super) fn install() -> anyhow::Result<()> {
+    let program = program().context("cannot make the seccomp filter")?;
+    let installed = seccompiler::apply_filter_all_threads(&program);
+    installed.context("cannot install the seccomp filter; run without --seccomp")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    /// On a thread of its own, which ends with the filter.
+    #[test]
+    fn calls_that_are_not_on_the_list_are_refused() {
+        let thread = std::thread::spawn(|| {
+            seccompiler::apply_filter(&program().expect("a filter")).expect("installed");
+            let refused = |result: Option<ErrorKind>, what: &str| {
+                assert_eq!(result, Some(ErrorKind::PermissionDenied), "{what}");
+            };
+            let inet = std::net::UdpSocket::bind("127.0.0.1:0");
+            refused(inet.err().map(|e| e.kind()), "a socket of the network");
+            let program = std::process::Command::new("/bin/true").status();
+            refused(program.err().map(|e| e.kind()), "another program");
+            let map = |prot| {
+                let (none, flags) = (
+                    std::ptr::null_mut(),
+                    libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                );
+                // SAFETY: a new mapping, which is not used.
+                let at = unsafe { libc::mmap(none, 4096, prot, flags, -1, 0) };
+                (at == libc::MAP_FAILED).then(|| std::io::Error::last_os_error().kind())
+            };
+            refused(map(libc::PROT_READ | libc::PROT_EXEC), "executable memory");
+            assert_eq!(map(libc::PROT_READ | libc::PROT_WRITE), None);
+            // SAFETY: the kernel looks at no memory of ours.
+            let traced = unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) };
+            assert_eq!(traced, -1, "a process that is looked into");
+            let dir = std::env::temp_dir().join(format!("dray-seccomp-{}", std::process::id()));
+            std::fs::write(&dir, "a file").expect("files are written");
+            std::fs::remove_file(&dir).expect("and removed");
+        });
+        thread.join().expect("as it should be");
+    }
+}
