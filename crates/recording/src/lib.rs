@@ -13,7 +13,8 @@
 //! ```
 //!
 //! A request's first word is flags, operation, operands and queue; the others are the distance to the last end that the
-//! thread could have seen, the size, and times in nanoseconds ([`time`]).
+//! thread could have seen, the size, times in nanoseconds ([`time`]), and the distance to the last request with the same
+//! completion record.
 
 mod clock;
 mod log;

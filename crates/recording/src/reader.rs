@@ -269,6 +269,12 @@ fn enter(stream: &mut Stream, offset: u64, bytes: &[u8]) -> Result<(), Recording
 fn check(thread: &Thread, request: &Request, at: u64) -> Result<(), RecordingError> {
     let before = thread.requests.len();
     let batch = u8::from(Opcode::Batch);
+    if before.checked_sub(request.reuses as usize).is_none() {
+        return wrong(
+            at + 24,
+            "a request names one before the first of its thread",
+        );
+    }
     let named = before.checked_sub(request.seen as usize);
     let Some(named) = named else {
         return wrong(at + 4, "a request names one before the first of its thread");

@@ -120,6 +120,9 @@ pub struct Request {
     /// How many requests back in this thread is the one whose end was the last that the thread could have seen before this
     /// request: its record was written, or its call had returned. 0: none. Of a member, how far back its batch is.
     pub seen: u32,
+    /// How many requests back in this thread is the last one with the same completion record, whose end the thread has seen
+    /// for certain. 0: none.
+    pub reuses: u32,
     /// Bytes, or pages with [`Flags::PAGES`]; of a batch, its members.
     pub size: u32,
     /// CPU time of the thread between the last end that it could have seen, or its last request if that came later, and
@@ -194,7 +197,7 @@ impl Request {
             self.think,
             self.idle,
             self.took,
-            0,
+            self.reuses,
             0,
         ]
     }
@@ -209,7 +212,7 @@ impl Request {
             let at = 4 * index;
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
-        if word(6) != 0 || word(7) != 0 || flags >> 6 != 0 {
+        if word(7) != 0 || flags >> 6 != 0 {
             return Err("reserved bits of a request are set");
         }
         if dray_spec::Opcode::try_from(operation).is_err() {
@@ -226,6 +229,7 @@ impl Request {
             think: word(3),
             idle: word(4),
             took: word(5),
+            reuses: word(6),
         }))
     }
 }
@@ -258,6 +262,7 @@ mod tests {
             think: 2,
             idle: 3,
             took: 4,
+            reuses: 5,
             ..Request::default()
         }
         .with_bytes(5 << 30);

@@ -13,7 +13,8 @@ use crate::clock::{cycles, measure_scale};
 use crate::log::Log;
 use crate::page::{CLOSED, COMMAND, Kind, MAGIC, PAGE, VERSION, at};
 
-/// Chunks that the file gets at a time, and the least that it has more than were claimed.
+/// Chunks that the file gets at a time, at first and later, and the least that it has more than were claimed.
+const FIRST: u64 = 256;
 const STEP: u64 = 8192;
 const AHEAD: u64 = 4096;
 /// Between two looks at how many were claimed.
@@ -75,7 +76,7 @@ impl Session {
         page[at::COMMAND..at::COMMAND + end].copy_from_slice(&options.command.as_bytes()[..end]);
         page[at::COMMAND_BYTES..at::COMMAND_BYTES + 4].copy_from_slice(&(end as u32).to_le_bytes());
         file.write_all_at(&page, 0)?;
-        let first = STEP.min(limit);
+        let first = FIRST.min(limit);
         back(&file, 0, first)?;
         let log = Log::map(&file, (1 + limit as usize) * PAGE)?;
         let raw = log.raw();
@@ -146,8 +147,14 @@ fn grow(log: Log, file: &File, ending: &AtomicBool) -> io::Result<()> {
     while !ending.load(Ordering::Acquire) {
         let claimed = raw.claimed.load(Ordering::Relaxed) & !CLOSED;
         if backed < limit && backed.saturating_sub(claimed) < AHEAD {
-            let more = STEP.min(limit - backed);
-            back(file, backed, more)?;
+            let mut more = STEP.min(limit - backed);
+            // Of a disk that is nearly full, all that there is.
+            while let Err(error) = back(file, backed, more) {
+                if more == 1 {
+                    return Err(error);
+                }
+                more /= 2;
+            }
             backed += more;
             raw.backed.store(backed, Ordering::Release);
         } else {
