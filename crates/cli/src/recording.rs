@@ -55,7 +55,7 @@ pub(crate) fn report(path: &Path, closed: &Closed) -> String {
     if closed.lost > 0 {
         let why = match &closed.full {
             Some(error) => format!("the file got no more room ({error})"),
-            None => "the file was full (--record-limit), or its room came too late".to_owned(),
+            None => "the file was full (--record-limit), its room came too late, or a signal handler called while its thread was recording".to_owned(),
         };
         text += &format!(
             "\nwarning: {} are not in it: {why}",

@@ -195,7 +195,7 @@ fn notes(header: &Header, recording: &Recording, program: &Program) -> Vec<Strin
     }
     if header.lost > 0 {
         notes.push(format!(
-            "{} requests are not in the recording: it had no room for them",
+            "{} requests are not in the recording: it had no room for them, or a signal handler made them",
             header.lost
         ));
     }
