@@ -96,11 +96,13 @@ impl Session {
         })
     }
 
-    /// Starts the thread that gives the file room. After the last fork of this process.
+    /// Gives the file room for what comes first, and starts the thread that gives it more. After the last fork of this process.
     ///
     /// # Errors
     /// No more threads.
     pub fn grow(&mut self) -> io::Result<()> {
+        // A disk that is full is the thread's to report: what there is room for is recorded.
+        let _ = extend(self.log, &self.file);
         let (log, file, ending) = (self.log, self.file.clone(), self.ending.clone());
         let run = move || grow(log, &file, &ending);
         let thread = thread::Builder::new().name("dray-recording".into());
@@ -141,27 +143,33 @@ impl Session {
 }
 
 fn grow(log: Log, file: &File, ending: &AtomicBool) -> io::Result<()> {
-    let raw = log.raw();
-    let limit = raw.limit.load(Ordering::Relaxed);
-    let mut backed = raw.backed.load(Ordering::Relaxed);
     while !ending.load(Ordering::Acquire) {
-        let claimed = raw.claimed.load(Ordering::Relaxed) & !CLOSED;
-        if backed < limit && backed.saturating_sub(claimed) < AHEAD {
-            let mut more = STEP.min(limit - backed);
-            // Of a disk that is nearly full, all that there is.
-            while let Err(error) = back(file, backed, more) {
-                if more == 1 {
-                    return Err(error);
-                }
-                more /= 2;
-            }
-            backed += more;
-            raw.backed.store(backed, Ordering::Release);
-        } else {
+        if !extend(log, file)? {
             thread::sleep(LOOK);
         }
     }
     Ok(())
+}
+
+/// Gives the file more room, if it has little more than was claimed. Whether it did.
+fn extend(log: Log, file: &File) -> io::Result<bool> {
+    let raw = log.raw();
+    let limit = raw.limit.load(Ordering::Relaxed);
+    let backed = raw.backed.load(Ordering::Relaxed);
+    let claimed = raw.claimed.load(Ordering::Relaxed) & !CLOSED;
+    if backed >= limit || backed.saturating_sub(claimed) >= AHEAD {
+        return Ok(false);
+    }
+    let mut more = STEP.min(limit - backed);
+    // Of a disk that is nearly full, all that there is.
+    while let Err(error) = back(file, backed, more) {
+        if more == 1 {
+            return Err(error);
+        }
+        more /= 2;
+    }
+    raw.backed.store(backed + more, Ordering::Release);
+    Ok(true)
 }
 
 /// Gives the file room for chunks, so that no access to them fails.

@@ -40,7 +40,8 @@ fn recorded(of: Loop) -> Recording {
         limit_bytes: 64 << 20,
     };
     let file = options.open(&path).expect("a file");
-    let session = Session::begin(file, &options_of_session).expect("a session");
+    let mut session = Session::begin(file, &options_of_session).expect("a session");
+    session.grow().expect("a thread");
     let log = session.log();
     let entries = match of.batch {
         1 => 1,

@@ -260,8 +260,7 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         requests,
     } = recorder.end(&machine)?;
     let unreached = clients.openers.sum_up();
-    let ended = ending.as_ref().ok().copied();
-    let stats = stats.map(|stats| stats.with(unreached.clone(), ended));
+    let stats = stats.map(|stats| stats.with(unreached.clone(), ending.as_ref().ok().copied()));
     Ok(Ended {
         ending: ending?,
         stats,
