@@ -75,6 +75,8 @@ enum Command {
     Tier(Box<crate::tier::Args>),
     /// Run an unmodified program, and offload its memcpy, memmove, memset and memcmp.
     Offload(Box<crate::offload::Args>),
+    /// Replay a recorded program on a modelled machine: run time, core time, who waits.
+    Replay(Box<crate::replay::Args>),
     /// Boot a guest whose stock kernel drives a virtual device.
     Vm(Box<crate::vm::Args>),
     /// Print a completion script for a shell.
@@ -110,6 +112,7 @@ impl Cli {
             Command::Fabric(args) => crate::fabric::run(&args),
             Command::Tier(args) => crate::tier::run(&args),
             Command::Offload(args) => crate::offload::run(&args),
+            Command::Replay(args) => crate::replay::run(&args),
             Command::Vm(args) => crate::vm::run(&args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),

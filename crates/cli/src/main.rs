@@ -32,6 +32,8 @@ mod micros;
 mod offload;
 mod print;
 mod progress;
+mod recording;
+mod replay;
 mod run;
 mod terminal;
 mod tier;

@@ -3,6 +3,7 @@
 mod json;
 mod page;
 mod program;
+mod record;
 mod run;
 mod saving;
 mod site_names;
@@ -23,6 +24,7 @@ Examples:
   dray offload --mover virtual --stats-file stats.json -- ./program
   dray run --profile 1e1w-s -- dray offload --mover hw -- ./program
   dray offload --survey --report survey.html -- ./program   needs no DSA
+  dray offload --record program.rec -- ./program   for dray replay; needs no DSA
 
 DTO's environment variables are honoured, with the defaults of DTO's code
 (DTO_MIN_BYTES=65536, DTO_AUTO_ADJUST_KNOBS=1, DTO_WAIT_METHOD=busypoll); an
@@ -86,6 +88,17 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["mover", "wq", "min_bytes", "core_fraction", "adapt", "wait",
                                       "numa", "faults", "deadline", "count_small", "quiet"])]
     survey: bool,
+    /// Offload nothing: write each copy, fill and comparison of 512 bytes and more (--min-bytes) to a file as the program
+    /// goes, for `dray replay`.
+    ///
+    /// A call takes 32 bytes: its size, what its operands are, and the CPU time of its thread since the call before. Threads
+    /// and children are recorded, too. If the program or dray is killed, the file has all calls that had ended.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["mover", "wq", "core_fraction", "adapt", "wait", "numa", "faults",
+                                      "deadline", "count_small", "stats", "stats_file", "survey"])]
+    record: Option<PathBuf>,
+    /// Most bytes of the recording; later calls are counted, and not recorded.
+    #[arg(long, value_name = "BYTES", default_value = "1g", requires = "record")]
+    record_limit: String,
     /// Machine to model in a survey: a built-in platform or a platform file.
     #[arg(
         long,

@@ -16,11 +16,12 @@ use client::Client;
 use dray_idxd::Profile;
 use dray_idxd::driver::Personality;
 use dray_run::{
-    Chaos, Deviation, Ended, Ending, InjectedPanic, Presence, Recording, Require, RunError,
-    Session, Supervise, Suppressions,
+    Chaos, Deviation, Ended, Ending, InjectedPanic, Presence, Recording, RequestFile, Require,
+    RunError, Session, Supervise, Suppressions,
 };
 
 use crate::complain::Usage;
+use crate::recording;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -159,6 +160,13 @@ struct SessionArgs {
     /// Write each descriptor to a file: FILE.json for Perfetto, FILE.csv.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Write each request of the programs to a file as they go, for `dray replay`: thread, size, CPU time of the thread
+    /// since the end that it saw before, and which end that was. A request takes 32 bytes.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Most bytes of the recording; later requests are counted, and not recorded.
+    #[arg(long, value_name = "BYTES", default_value = "1g", requires = "record")]
+    record_limit: String,
     /// A thread panics when it has done so much: dispatcher:N, driver:N, files:N; with :MS, programs are killed so
     /// much later. For tests.
     #[arg(long, value_name = "THREAD:N[:MS]", hide = true)]
@@ -171,6 +179,7 @@ impl SessionArgs {
         let options = [
             ("--trace", &self.trace),
             ("--sanitize-file", &self.sanitize_file),
+            ("--record", &self.record),
         ];
         let given = options.into_iter().find(|(_, file)| file.is_some());
         given.map(|(name, _)| name)
@@ -246,7 +255,6 @@ fn session(
 ) -> anyhow::Result<Session> {
     let needs_work = machine.require == Some(Requirement::Work);
     Ok(Session {
-        command,
         personality: machine.personality,
         profile,
         iax: machine.iax,
@@ -270,11 +278,25 @@ fn session(
             stats: machine.stats || needs_work,
             trace: machine.trace.clone(),
             sanitize: machine.sanitize.map(|_| wanted(machine)).transpose()?,
+            requests: requests(machine, &command)?,
         },
         chaos,
         deviation: machine.deviation,
         injected_panic: machine.inject_panic,
+        command,
     })
+}
+
+/// Where requests are recorded, if they are.
+fn requests(machine: &SessionArgs, command: &[OsString]) -> anyhow::Result<Option<RequestFile>> {
+    let Some(path) = machine.record.clone() else {
+        return Ok(None);
+    };
+    Ok(Some(RequestFile {
+        path,
+        limit_bytes: recording::limit(&machine.record_limit)?,
+        command: recording::command(command),
+    }))
 }
 
 /// What `--sanitize` looks for.
@@ -318,6 +340,9 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
     let mut ended = dray_run::run(&session)?;
     if let Some(stats) = ended.stats.as_ref().filter(|_| machine.stats) {
         eprintln!("\n{}", stats.to_string().trim_end());
+    }
+    if let (Some(closed), Some(path)) = (&ended.requests, &machine.record) {
+        eprintln!("dray run: {}", recording::report(path, closed));
     }
     if let Some(traced) = &ended.traced {
         if traced.dropped > 0 {

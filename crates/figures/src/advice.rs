@@ -4,7 +4,7 @@
 use dray_platform::Parameter;
 
 use crate::break_even::{BreakEven, Comparison, Verdict, asleep, on_core, on_device};
-use crate::coverage::interval;
+use crate::coverage::interval_90;
 use crate::sensitivity::{COUNTS, WIDENS, effects, with};
 use crate::workload::{What, Workload};
 use crate::{FiguresError, Metric, Model};
@@ -178,7 +178,7 @@ impl Advice {
     /// The 90 % interval of a number of the comparison, all parameters anywhere in their ranges.
     pub fn interval_of(&self, of: impl Fn(&Comparison) -> f64) -> (f64, f64) {
         let ends = self.ends.iter().map(|[low, high]| [of(low), of(high)]);
-        interval(of(&self.compared), ends)
+        interval_90(of(&self.compared), ends)
     }
 
     /// The parameter whose range moves the size from which the device wins most.
@@ -236,7 +236,7 @@ pub(crate) fn size_interval(
 ) -> (Option<u32>, Option<u32>) {
     let size = |bytes: Option<u32>| bytes.map_or(f64::INFINITY, f64::from);
     let ends = within.into_iter().map(|ends| ends.map(size));
-    let (least, most) = interval(size(from), ends);
+    let (least, most) = interval_90(size(from), ends);
     let bytes = |size: f64| Some(size.round() as u32).filter(|_| size.is_finite());
     (bytes(least), bytes(most))
 }

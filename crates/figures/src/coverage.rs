@@ -88,7 +88,7 @@ pub struct Coverage {
 
 /// The 90 % interval of a result that is `value`, by its values at both ends of each parameter's range.
 /// What there is not, as a size from which something holds, is infinite.
-pub(crate) fn interval(value: f64, ends: impl IntoIterator<Item = [f64; 2]>) -> (f64, f64) {
+pub fn interval_90(value: f64, ends: impl IntoIterator<Item = [f64; 2]>) -> (f64, f64) {
     debug_assert!(value > 0.0, "{value} has no logarithm");
     let (mut least, mut down, mut up) = (value, 0.0_f64, 0.0_f64);
     for [low, high] in ends {
@@ -132,7 +132,7 @@ pub(crate) fn with_intervals(
             let model = |table: &CheckedTable| table.points[index].model;
             [model(low), model(high)]
         });
-        point.interval = Some(interval(point.model, ends));
+        point.interval = Some(interval_90(point.model, ends));
     }
     Ok(checked)
 }
@@ -184,20 +184,20 @@ mod tests {
 
     #[test]
     fn an_interval_adds_variances_of_independent_parameters() {
-        let (low, high) = interval(10.0, [[5.0, 20.0]]);
+        let (low, high) = interval_90(10.0, [[5.0, 20.0]]);
         assert!((low - 10.0 / 2f64.powf(0.95)).abs() < 1e-9, "{low}");
         assert!((high - 10.0 * 2f64.powf(0.95)).abs() < 1e-9, "{high}");
-        let (_, both) = interval(10.0, [[10.0, 20.0], [20.0, 10.0]]);
+        let (_, both) = interval_90(10.0, [[10.0, 20.0], [20.0, 10.0]]);
         assert!((both - 10.0 * 2f64.powf(0.95 * 2f64.sqrt())).abs() < 1e-9);
-        assert_eq!(interval(10.0, [[10.0, 10.0]]), (10.0, 10.0));
+        assert_eq!(interval_90(10.0, [[10.0, 10.0]]), (10.0, 10.0));
     }
 
     #[test]
     fn a_size_that_there_is_not_is_beyond_all_others() {
-        let (low, high) = interval(4096.0, [[2048.0, f64::INFINITY]]);
+        let (low, high) = interval_90(4096.0, [[2048.0, f64::INFINITY]]);
         assert!(low > 2048.0 && low < 4096.0 && high.is_infinite());
         let ends = [[8192.0, f64::INFINITY], [f64::INFINITY; 2]];
-        assert_eq!(interval(f64::INFINITY, ends), (8192.0, f64::INFINITY));
+        assert_eq!(interval_90(f64::INFINITY, ends), (8192.0, f64::INFINITY));
     }
 
     /// A machine that nobody doubts has intervals without width, and one point outside its own is counted.

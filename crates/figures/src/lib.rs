@@ -61,7 +61,7 @@ pub use break_even::{BreakEven, Comparison, Verdict};
 pub use calibrate::{Influence, LeftOut, fit, influences, leave_out};
 pub use catalog::{Protocol, Selection, experiments, select};
 pub use check::{CheckedPoint, CheckedTable, check, reference_tables};
-pub use coverage::{Coverage, ResultClass, coverage};
+pub use coverage::{Coverage, ResultClass, coverage, interval_90};
 pub use device::{
     DeviceRequest, MeasuredDevice, NotMeasured, QueuePoint, configured_queue, measure_points,
     queue_points,

@@ -17,6 +17,7 @@ mod image;
 mod messages;
 mod operations;
 mod profiles;
+mod recordings;
 mod registers;
 mod scene;
 mod seeds;
@@ -31,6 +32,7 @@ pub use flows::flows;
 pub use messages::messages;
 pub use operations::operations;
 pub use profiles::profiles;
+pub use recordings::recordings;
 pub use registers::registers;
 pub use seeds::Inputs;
 pub use tally::Tally;
@@ -78,6 +80,11 @@ pub const TARGETS: &[Target] = &[
         name: "files",
         run: files,
         max_bytes: 2048,
+    },
+    Target {
+        name: "recordings",
+        run: recordings,
+        max_bytes: 1024,
     },
     Target {
         name: "messages",

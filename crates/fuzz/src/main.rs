@@ -13,7 +13,7 @@ use dray_fuzz::{Inputs, TARGETS, Target};
 #[derive(Debug, Parser)]
 #[command(after_help = "Example: dray-fuzz descriptors --seconds 3600")]
 struct Arguments {
-    /// What to try: descriptors, registers, profiles, files, fabrics, flows,
+    /// What to try: descriptors, registers, profiles, files, recordings, fabrics, flows,
     /// messages, operations, vhost_messages, vhost_split or vhost_packed.
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     target: Option<String>,

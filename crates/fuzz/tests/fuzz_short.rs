@@ -74,6 +74,11 @@ fn files() {
 }
 
 #[test]
+fn recordings() {
+    short("recordings", 4000);
+}
+
+#[test]
 fn fabrics() {
     short("fabrics", 600);
 }

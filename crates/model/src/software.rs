@@ -66,6 +66,27 @@ pub(crate) fn run_unit(
     channel.visible.push_back((channel.core.clock, unit));
 }
 
+/// What an operation takes on a core, by itself; none, if it would be refused.
+pub(crate) fn time(
+    d: &Descriptor,
+    options: &ChannelOptions,
+    platform: (&Topology, &RecordedParameters),
+    memory: &mut Memory,
+) -> Duration {
+    let Ok(opcode) = check_software(d) else {
+        return Duration::ZERO;
+    };
+    let payload = Payload::Skipped;
+    let outcome = execute(opcode, d, &mut DeviceView(memory), payload);
+    match software_op(opcode, options.non_temporal) {
+        Some(op) => {
+            let volume = Volume::of(opcode, d, &outcome.record, payload);
+            span((opcode, op), d, volume, options, platform, memory)
+        }
+        None => platform.1.cpu_call(),
+    }
+}
+
 /// Core time of an operation.
 fn span(
     (opcode, op): (Opcode, SoftwareOp),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use dray::{Application, Capabilities, Next};
-use dray_clock::{EventQueue, Time};
+use dray::{Application, Capabilities, Next, Operation};
+use dray_clock::{Duration, EventQueue, Time};
 use dray_device::{ConfigError, DeviceConfig, Effect, Payload, Portal, WorkQueueMode};
 use dray_platform::{PlatformFile, RecordedParameters, SharedBandwidth};
 use thiserror::Error;
@@ -16,6 +16,7 @@ use crate::memory::Memory;
 use crate::model_mover::ModelMover;
 use crate::reads::{Reads, Services};
 use crate::shared_cores::SharedCores;
+use crate::software;
 
 /// Something that happens at a time. Small, since events are copied often.
 #[derive(Debug, Clone, Copy)]
@@ -205,6 +206,12 @@ impl World {
     /// in [`World::reads`].
     pub fn parameters(&self) -> &RecordedParameters {
         &self.parameters
+    }
+
+    /// What an operation takes on a core, all by itself: for applications that do some of their operations themselves.
+    pub fn time_on_core(&mut self, operation: &Operation, options: &ChannelOptions) -> Duration {
+        let platform = (&self.platform.topology, &self.parameters);
+        software::time(operation.descriptor(), options, platform, &mut self.memory)
     }
 
     /// What has been read of the platform until now.

@@ -9,6 +9,7 @@ use crate::comparison::equal_bytes;
 use crate::errno::Errno;
 use crate::lanes::Taken;
 use crate::next;
+use crate::record;
 use crate::runtime::Runtime;
 use crate::stats::Executor;
 use crate::transfer::share;
@@ -34,7 +35,7 @@ pub(crate) fn now() -> u64 {
 }
 
 /// For a survey.
-fn record(
+fn survey(
     runtime: Option<&Runtime>,
     call: Call,
     to: *const u8,
@@ -45,6 +46,33 @@ fn record(
     if let Some(recorder) = runtime.and_then(|runtime| runtime.recorder.as_ref()) {
         let _errno = Errno::keep();
         recorder.record(call, to.addr(), from.map(|from| from.addr()), len, site);
+    }
+}
+
+fn whole(len: usize) -> Part {
+    Part {
+        at: 0,
+        len,
+        resumed: false,
+    }
+}
+
+/// A call that a recording has the beginning of has ended.
+fn end_recorded(
+    recorder: &record::Record,
+    begun: Option<record::Begun>,
+    call: Call,
+    (to, from): (usize, Option<usize>),
+    len: usize,
+) {
+    if let Some(begun) = begun {
+        let done = record::Done {
+            call,
+            to,
+            from,
+            len,
+        };
+        recorder.end(&begun, &done);
     }
 }
 
@@ -59,7 +87,14 @@ pub(crate) unsafe fn copy(
     site: usize,
 ) {
     let work = Work::Copy { to, from };
-    record(runtime, call, to, Some(from), len, site);
+    if let Some(recorder) = runtime.and_then(|runtime| runtime.record.as_ref()) {
+        let begun = recorder.begin();
+        // SAFETY: the caller's promise.
+        unsafe { work.on_core(whole(len)) };
+        let from = Some(from.addr());
+        return end_recorded(recorder, begun, call, (to.addr(), from), len);
+    }
+    survey(runtime, call, to, Some(from), len, site);
     let apart = to.addr().abs_diff(from.addr());
     // SAFETY: the caller's promise.
     unsafe { write(runtime, call, work, len, apart < len) };
@@ -74,7 +109,13 @@ pub(crate) unsafe fn fill(
     len: usize,
     site: usize,
 ) {
-    record(runtime, Call::Memset, to, None, len, site);
+    if let Some(recorder) = runtime.and_then(|runtime| runtime.record.as_ref()) {
+        let begun = recorder.begin();
+        // SAFETY: the caller's promise.
+        unsafe { Work::Fill { to, byte }.on_core(whole(len)) };
+        return end_recorded(recorder, begun, Call::Memset, (to.addr(), None), len);
+    }
+    survey(runtime, Call::Memset, to, None, len, site);
     // SAFETY: the caller's promise.
     unsafe { write(runtime, Call::Memset, Work::Fill { to, byte }, len, false) };
 }
@@ -82,11 +123,7 @@ pub(crate) unsafe fn fill(
 /// # Safety
 /// As the call.
 unsafe fn write(runtime: Option<&Runtime>, call: Call, work: Work, len: usize, overlap: bool) {
-    let whole = Part {
-        at: 0,
-        len,
-        resumed: false,
-    };
+    let whole = whole(len);
     let Some(runtime) = runtime else {
         // SAFETY: the caller's promise.
         return unsafe { work.on_core(whole) };
@@ -153,7 +190,15 @@ pub(crate) unsafe fn compare(
     len: usize,
     site: usize,
 ) -> c_int {
-    record(runtime, Call::Memcmp, b, Some(a), len, site);
+    if let Some(recorder) = runtime.and_then(|runtime| runtime.record.as_ref()) {
+        let begun = recorder.begin();
+        // SAFETY: the caller's promise.
+        let result = unsafe { next::memcmp(a, b, len) };
+        let (first, second) = (Some(a.addr()), b.addr());
+        end_recorded(recorder, begun, Call::Memcmp, (second, first), len);
+        return result;
+    }
+    survey(runtime, Call::Memcmp, b, Some(a), len, site);
     let Some(runtime) = runtime else {
         // SAFETY: the caller's promise.
         return unsafe { next::memcmp(a, b, len) };

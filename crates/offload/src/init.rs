@@ -10,6 +10,7 @@ use dray_placement::Reason;
 
 use crate::calls::Call;
 use crate::lanes::Lanes;
+use crate::record::Record;
 use crate::recorder::Recorder;
 use crate::runtime::{self, Runtime};
 use crate::settings::{Mover, Settings};
@@ -70,6 +71,12 @@ extern "C" fn start(_: c_int, _: *const *const c_char, _: *const *const c_char) 
             Err(error) => say(&format!("{path}: {error}; nothing is surveyed")),
         }
     }
+    if let Some(path) = &settings.record {
+        match Record::new(Path::new(path)) {
+            Ok(record) => runtime.record = Some(record),
+            Err(error) => say(&format!("{path}: {error}; nothing is recorded")),
+        }
+    }
     let runtime = runtime::set(runtime);
     set_limits(runtime, runtime.adaptation.min_bytes());
 }
@@ -87,10 +94,11 @@ fn set_limits(runtime: &Runtime, min_bytes: usize) {
         .adapted(runtime.adaptation.core_percent(), min_bytes);
     for call in Call::ALL {
         let all = runtime.count_small || runtime.recorder.is_some();
-        let limit = match (runtime.calls[call as usize], all) {
-            (false, _) => usize::MAX,
-            (true, true) => 1,
-            (true, false) => min_bytes,
+        let limit = match (runtime.calls[call as usize], all, &runtime.record) {
+            (false, ..) => usize::MAX,
+            (true, true, _) => 1,
+            (true, false, Some(record)) => record.min_bytes(),
+            (true, false, None) => min_bytes,
         };
         entry::set_limit(call, limit);
     }

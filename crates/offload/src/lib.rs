@@ -36,6 +36,8 @@ mod live;
 mod next;
 pub mod queues;
 #[cfg(feature = "preload")]
+mod record;
+#[cfg(feature = "preload")]
 mod recorder;
 #[cfg(feature = "preload")]
 mod runtime;

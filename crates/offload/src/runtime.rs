@@ -7,6 +7,7 @@ use dray_spec::GenCap;
 
 use crate::adapt::Adaptation;
 use crate::lanes::Lanes;
+use crate::record::Record;
 use crate::recorder::Recorder;
 use crate::settings::{Faults, Mover, Numa, Settings};
 use crate::stats::Stats;
@@ -31,6 +32,8 @@ pub(crate) struct Runtime {
     pub(crate) count_small: bool,
     /// Records every call, and none is offloaded.
     pub(crate) recorder: Option<Recorder>,
+    /// Records every call for a replay, and none is offloaded.
+    pub(crate) record: Option<Record>,
     /// Gives [`crate::entry`] a new threshold.
     pub(crate) set_threshold: fn(&Runtime, usize),
     /// Which calls are taken.
@@ -57,6 +60,7 @@ impl Runtime {
             overlap_on_device: settings.overlap_on_device,
             count_small: settings.count_small,
             recorder: None,
+            record: None,
             set_threshold,
             calls: settings.calls,
         }

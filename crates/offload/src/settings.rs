@@ -28,6 +28,9 @@ pub const SESSION: &str = "DRAY_OFFLOAD_SESSION";
 /// File of a survey: calls are counted by place, and none is offloaded.
 pub const SURVEY: &str = "DRAY_OFFLOAD_SURVEY";
 
+/// File of a recording: calls are recorded, and none is offloaded.
+pub const RECORD: &str = "DRAY_OFFLOAD_RECORD";
+
 /// Who executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mover {
@@ -136,6 +139,8 @@ pub struct Settings {
     pub session: Option<String>,
     /// File of a survey.
     pub survey: Option<String>,
+    /// File of a recording.
+    pub record: Option<String>,
 }
 
 impl Default for Settings {
@@ -162,6 +167,7 @@ impl Default for Settings {
             count_small: false,
             session: None,
             survey: None,
+            record: None,
         }
     }
 }
@@ -237,6 +243,7 @@ impl Settings {
             count_small: read.switch(COUNT_SMALL, false),
             session: read.text(SESSION),
             survey: read.text(SURVEY),
+            record: read.text(RECORD),
         };
         (settings, read.errors)
     }
@@ -398,6 +405,7 @@ mod tests {
             (COUNT_SMALL, "1"),
             (SESSION, "/tmp/session"),
             (SURVEY, "/tmp/survey"),
+            (RECORD, "/tmp/recording"),
         ]);
         assert_eq!(errors, vec![]);
         let expected = Settings {
@@ -422,6 +430,7 @@ mod tests {
             count_small: true,
             session: Some("/tmp/session".to_owned()),
             survey: Some("/tmp/survey".to_owned()),
+            record: Some("/tmp/recording".to_owned()),
         };
         assert_eq!(settings, expected);
     }

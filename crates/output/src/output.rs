@@ -97,6 +97,22 @@ impl Output {
         }
     }
 
+    /// The open file, to be mapped while it grows: a regular file is made or emptied.
+    ///
+    /// # Errors
+    /// It is a device, a pipe, a socket or an open file of this process; what the system says.
+    pub fn into_mapped(self) -> Result<File, OutputError> {
+        match self.sink {
+            Sink::Stream(_) => {
+                let message = "it is no regular file, and programs map it";
+                Err(self.failed(io::Error::new(io::ErrorKind::InvalidInput, message)))
+            }
+            Sink::Regular { ref place, .. } => place
+                .open(OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
+                .map_err(|source| self.failed(source)),
+        }
+    }
+
     fn failed(&self, source: io::Error) -> OutputError {
         OutputError {
             path: self.path.clone(),

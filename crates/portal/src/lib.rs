@@ -20,6 +20,7 @@ mod give_way;
 mod guarded;
 pub mod hook;
 pub mod mapping;
+mod moment;
 mod next;
 pub mod node;
 #[cfg(feature = "preload")]

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use dray_ring::{
-    AttachError, Attachment, CALL_STACK, MemoryCall, NotedCall, Origin, RegionLayout, RemotePortal,
+    AttachError, Attachment, CALL_STACK, MemoryCall, Moment, NotedCall, Origin, RegionLayout,
+    RemotePortal,
 };
 use dray_spec::{Portal as DevicePortal, Submission};
 use dray_wire::Unmapped;
@@ -13,6 +14,7 @@ use zerocopy::{IntoBytes, transmute};
 
 use crate::connect::{HIGH, connect};
 use crate::give_way::{stack, until_ended, until_room};
+use crate::moment;
 use crate::place::Place;
 use crate::process::is_guest;
 use crate::quiet::is_quiet;
@@ -120,6 +122,7 @@ pub(crate) fn note_call(call: MemoryCall, memory: (usize, usize), place: &Place)
                 site: place.site,
                 stack: place.stack,
                 frame: place.frame,
+                at: Moment::default(),
             },
         };
         let mut stack = [0; CALL_STACK / 8];
@@ -269,38 +272,51 @@ impl Remote {
     #[cold]
     fn post_delayed(&self, words: &Words, caller: Caller<'_>) {
         let descriptor = transmute!(*words);
-        match self.origin(caller) {
-            Some(origin) => self.portal.write_posted_from(&descriptor, &origin),
+        let origin = self.origin(caller);
+        match &origin {
+            Some(origin) => self.portal.write_posted_from(&descriptor, origin),
             None => self.portal.write_posted(&descriptor),
         };
         self.give_way(words);
+        moment::returns(origin);
     }
 
     /// A deferrable write where there is more to do.
     #[cold]
     fn enqueue_delayed(&self, words: &Words, caller: Caller<'_>) -> bool {
         let descriptor = transmute!(*words);
-        let answer = match self.origin(caller) {
-            Some(origin) => self.portal.enqueue_from(&descriptor, &origin),
+        let origin = self.origin(caller);
+        let answer = match &origin {
+            Some(origin) => self.portal.enqueue_from(&descriptor, origin),
             None => self.portal.enqueue(&descriptor),
         };
         match answer {
             Submission::Accepted => self.give_way(words),
             _ => until_room(&self.portal),
         }
+        moment::returns(origin);
         answer == Submission::Accepted
     }
 
     /// Where it is submitted, if that is wanted. Where calls of the kernel may be forbidden the process stands for the thread.
     fn origin(&self, caller: Caller<'_>) -> Option<Origin> {
-        self.portal.is_traced().then(|| Origin {
-            thread: match is_quiet() {
-                true => self.owner.load(Ordering::Relaxed),
-                false => tid(),
-            },
-            site: caller.site,
-            stack: caller.registers.get(RSP),
-            frame: caller.registers.get(RBP),
+        self.portal.is_traced().then(|| {
+            let cycles = moment::cycles();
+            let (thread, cpu_ns) = match is_quiet() {
+                true => (self.owner.load(Ordering::Relaxed), 0),
+                false => (tid(), moment::cpu_ns()),
+            };
+            Origin {
+                thread,
+                site: caller.site,
+                stack: caller.registers.get(RSP),
+                frame: caller.registers.get(RBP),
+                at: Moment {
+                    cycles,
+                    returned: moment::returned(thread),
+                    cpu_ns,
+                },
+            }
         })
     }
 

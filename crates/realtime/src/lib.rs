@@ -36,7 +36,7 @@ pub use deviation::{Deviation, DeviationError};
 pub use device::RealtimeDevice;
 pub use dray_device::{AllAccessible, ProcessMemory, Translation, View};
 pub use dray_ring::{
-    AttachError, Attachment, MemoryCall, NotedCall, Origin, RegionLayout, RemotePortal,
+    AttachError, Attachment, MemoryCall, Moment, NotedCall, Origin, RegionLayout, RemotePortal,
     SharedRegionFile, WrongKind,
 };
 pub use event::Event;

@@ -26,7 +26,7 @@ pub use completion_bell::CompletionBell;
 pub use doorbell::Doorbell;
 pub use gate::{Gate, WriteKind};
 pub use memory_calls::{CALL_STACK, MemoryCall, NotedCall};
-pub use origin::Origin;
+pub use origin::{Moment, Origin};
 pub use reader::Reader;
 pub use ring::{Offer, Ring, Words, WrongKind};
 pub use shared_region::SharedRegion;

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use crate::origin::Origin;
+use crate::origin::{Moment, Origin};
 
 /// Calls that are kept; older ones are written over.
 const CALLS: usize = 64;
@@ -156,6 +156,7 @@ impl Slot {
                 site: of(&self.site),
                 stack: of(&self.stack),
                 frame: of(&self.frame),
+                at: Moment::default(),
             },
         };
         let stack = self.words.iter().flat_map(|word| of(word).to_ne_bytes());
@@ -180,6 +181,7 @@ mod tests {
                 site: 8,
                 stack: 9,
                 frame: 10,
+                at: Moment::default(),
             },
         }
     }

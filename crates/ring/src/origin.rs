@@ -14,6 +14,19 @@ pub struct Origin {
     pub stack: u64,
     /// Its frame pointer, or another value in that register.
     pub frame: u64,
+    /// When that was.
+    pub at: Moment,
+}
+
+/// When a thread submitted a descriptor. 0: not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Moment {
+    /// By the time stamp counter.
+    pub cycles: u64,
+    /// When its last submission had returned, by the same.
+    pub returned: u64,
+    /// CPU time of the thread, in nanoseconds.
+    pub cpu_ns: u64,
 }
 
 /// Room for one beside each entry. All zero: there is none.
@@ -25,6 +38,9 @@ pub(crate) struct OriginSlot {
     site: AtomicU64,
     stack: AtomicU64,
     frame: AtomicU64,
+    cycles: AtomicU64,
+    returned: AtomicU64,
+    cpu_ns: AtomicU64,
 }
 
 const THREAD_BITS: u32 = 32;
@@ -40,6 +56,9 @@ impl OriginSlot {
         self.site.store(origin.site, Ordering::Relaxed);
         self.stack.store(origin.stack, Ordering::Relaxed);
         self.frame.store(origin.frame, Ordering::Relaxed);
+        self.cycles.store(origin.at.cycles, Ordering::Relaxed);
+        self.returned.store(origin.at.returned, Ordering::Relaxed);
+        self.cpu_ns.store(origin.at.cpu_ns, Ordering::Relaxed);
         self.key
             .store(key(position, origin.thread), Ordering::Relaxed);
     }
@@ -53,6 +72,11 @@ impl OriginSlot {
             site: self.site.load(Ordering::Relaxed),
             stack: self.stack.load(Ordering::Relaxed),
             frame: self.frame.load(Ordering::Relaxed),
+            at: Moment {
+                cycles: self.cycles.load(Ordering::Relaxed),
+                returned: self.returned.load(Ordering::Relaxed),
+                cpu_ns: self.cpu_ns.load(Ordering::Relaxed),
+            },
         })
     }
 }

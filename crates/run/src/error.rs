@@ -60,6 +60,9 @@ pub enum RunError {
     /// A trace cannot be written there.
     #[error("the trace {} cannot be written: {}", .0.path.display(), .0.source)]
     Trace(OutputError),
+    /// Requests cannot be recorded there.
+    #[error("requests cannot be recorded in {}: {}", .0.path.display(), .0.source)]
+    Requests(OutputError),
     /// The name of a trace says no format.
     #[error("the trace {} has no format", .path.display())]
     TraceFormat {
@@ -172,7 +175,11 @@ impl RunError {
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
-            Self::Profile(_) | Self::Config(_) | Self::Trace(_) | Self::TraceFormat { .. }
+            Self::Profile(_)
+                | Self::Config(_)
+                | Self::Trace(_)
+                | Self::Requests(_)
+                | Self::TraceFormat { .. }
         )
     }
 }

@@ -102,6 +102,8 @@ pub struct Ended {
     pub traced: Option<Traced>,
     /// Which rules programs broke, if that was [asked for](crate::Recording::sanitize); each was said when it was found.
     pub findings: Option<Findings>,
+    /// What became of the [recording](crate::Recording::requests).
+    pub requests: Option<dray_recording::Closed>,
     /// Portals that programs mapped.
     pub portals: u64,
     /// Programs that opened a node, and submitted nothing by it.
@@ -255,15 +257,16 @@ pub fn run(session: &Session) -> Result<Ended, RunError> {
         stats,
         traced,
         findings,
-    } = recorder.end(&machine);
+        requests,
+    } = recorder.end(&machine)?;
     let unreached = clients.openers.sum_up();
-    let ended = ending.as_ref().ok().copied();
-    let stats = stats.map(|stats| stats.with(unreached.clone(), ended));
+    let stats = stats.map(|stats| stats.with(unreached.clone(), ending.as_ref().ok().copied()));
     Ok(Ended {
         ending: ending?,
         stats,
         traced,
         findings,
+        requests,
         portals: clients.openers.portals(),
         unreached,
     })

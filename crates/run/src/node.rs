@@ -114,5 +114,6 @@ fn caller(thread: u32) -> Origin {
         site,
         stack,
         frame: 0,
+        at: dray_realtime::Moment::default(),
     }
 }

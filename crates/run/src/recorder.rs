@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dray_realtime::{Event, RealtimeDevice};
+use dray_recording::Closed;
 use dray_remote::Spaces;
 
 use crate::RunError;
 use crate::descriptor_table::{DescriptorTable, enabled};
 use crate::machine::SessionDevices;
 use crate::processes::Pid;
+use crate::requests::{RequestFile, Requests};
 use crate::sanitize::{Findings, Sanitize, Sanitizer};
 use crate::stats::Stats;
 use crate::trace::{Feed, Trace, Traced};
@@ -29,6 +31,8 @@ pub struct Recording {
     pub trace: Option<PathBuf>,
     /// Which rules of asynchronous copies programs break, for [`Ended::findings`](crate::Ended::findings).
     pub sanitize: Option<Sanitize>,
+    /// Each request, for a replay.
+    pub requests: Option<RequestFile>,
 }
 
 /// What was kept of them.
@@ -36,6 +40,7 @@ pub(crate) struct Recorded {
     pub(crate) stats: Option<Stats>,
     pub(crate) traced: Option<Traced>,
     pub(crate) findings: Option<Findings>,
+    pub(crate) requests: Option<Closed>,
 }
 
 /// The process of each PASID: written where PASIDs are assigned, read by the listeners of devices.
@@ -80,6 +85,7 @@ pub(crate) struct Recorder {
     stats: bool,
     trace: Option<Trace>,
     sanitizer: Option<Sanitizer>,
+    requests: Option<Requests>,
     began: Instant,
     owners: Arc<Owners>,
     tables: Vec<(u32, Arc<Mutex<DescriptorTable>>)>,
@@ -101,7 +107,10 @@ impl Recorder {
         let wanted = recording.sanitize.as_ref();
         let sanitizer =
             wanted.map(|wanted| Sanitizer::new(spaces.clone(), wanted, !has_adversary, library));
+        let requests = recording.requests.as_ref();
+        let requests = requests.map(Requests::create).transpose()?;
         Ok(Recorder {
+            requests,
             stats: recording.stats,
             trace,
             sanitizer: sanitizer.clone(),
@@ -116,12 +125,12 @@ impl Recorder {
 
     /// Whether anything is to be kept.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.stats || self.trace.is_some() || self.sanitizer.is_some()
+        self.stats || self.trace.is_some() || self.holds()
     }
 
     /// Whether descriptors wait for those behind them, so that all that was submitted together is seen together.
     pub(crate) fn holds(&self) -> bool {
-        self.sanitizer.is_some()
+        self.sanitizer.is_some() || self.requests.is_some()
     }
 
     pub(crate) fn owners(&self) -> Arc<Owners> {
@@ -144,7 +153,11 @@ impl Recorder {
         let owners = self.owners.clone();
         let mut feed: Option<Feed> = self.trace.as_mut().map(|trace| trace.feed(device));
         let sanitizer = self.sanitizer.clone();
+        let requests = self.requests.as_ref().map(Requests::feed);
         move |event| {
+            if let Some(requests) = &requests {
+                requests.take_in(device, &event, |pasid| owners.of(pasid));
+            }
             if let Some(sanitizer) = &sanitizer {
                 sanitizer.take_in(device, &event, |pasid| owners.of(pasid));
             }
@@ -165,6 +178,9 @@ impl Recorder {
         if let Some(sanitizer) = &self.sanitizer {
             sanitizer.begin()?;
         }
+        if let Some(requests) = &mut self.requests {
+            requests.begin()?;
+        }
         match &mut self.trace {
             Some(trace) => trace.begin(),
             None => Ok(()),
@@ -172,7 +188,10 @@ impl Recorder {
     }
 
     /// All programs have ended: closes the books.
-    pub(crate) fn end(self, machine: &SessionDevices) -> Recorded {
+    ///
+    /// # Errors
+    /// The file of the requests cannot be cut.
+    pub(crate) fn end(self, machine: &SessionDevices) -> Result<Recorded, RunError> {
         if self.is_wanted() {
             self.settle(machine);
         }
@@ -184,7 +203,8 @@ impl Recorder {
             });
             Stats::of(devices.flatten().collect())
         });
-        Recorded {
+        Ok(Recorded {
+            requests: self.requests.map(Requests::close).transpose()?,
             stats,
             traced: self.trace.map(Trace::end),
             findings: self.sanitizer.map(|sanitizer| {
@@ -197,7 +217,7 @@ impl Recorder {
                 }
                 sanitizer.end()
             }),
-        }
+        })
     }
 
     /// Waits a limited time for descriptors that are still in flight.

@@ -11,7 +11,7 @@ use dray_offload::{queues, table};
 use dray_output::Output;
 use dray_run::Ending;
 
-use super::{Args, Call, Faults, Mover, Numa, Switch, Wait, json, program, survey};
+use super::{Args, Call, Faults, Mover, Numa, Switch, Wait, json, program, record, survey};
 use crate::complain::Usage;
 use crate::print;
 
@@ -31,6 +31,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.survey {
         program::check(name)?;
         return survey::run(args, library);
+    }
+    if let Some(path) = &args.record {
+        program::check(name)?;
+        return record::run(args, path, library);
     }
     let mut variables = variables(args)?;
     let settings = checked(&variables)?;

@@ -38,6 +38,7 @@ mod offload;
 mod outputs;
 mod package;
 mod readme;
+mod replay;
 mod report;
 mod repro;
 mod run;

@@ -146,6 +146,13 @@ const DOCUMENTS: &[(&str, i32, To, &str)] = &[
         File,
         "offload --mover virtual --count-small --adapt off --stats-file OUT -- /usr/bin/python3 -c bytes(bytearray(1<<20))",
     ),
+    ("replay", 0, Stdout, "replay calls.rec --format json"),
+    (
+        "replay",
+        0,
+        Stdout,
+        "replay descriptors.rec --config 1e1w-d,2e1w-d --format json",
+    ),
     (
         "offload-survey",
         0,
@@ -222,6 +229,14 @@ fn prepare(dir: &Path) {
     let mut wrong = fs::read_to_string(Path::new(EXAMPLES).join("my-accel-config.json")).unwrap();
     wrong = wrong.replace("\"priority\":", "\"priority\":1");
     fs::write(dir.join("wrong.json"), wrong).unwrap();
+    let copies = "offload --record calls.rec -- /usr/bin/python3 -c bytes(bytearray(1<<20))";
+    let micros = format!(
+        "run --profile 1e1w-d --record descriptors.rec -- {} micros --device hw -i 2",
+        env!("CARGO_BIN_EXE_dray")
+    );
+    for line in [copies, &micros] {
+        assert!(dray(dir, line).output().unwrap().status.success(), "{line}");
+    }
 }
 
 fn schema(name: &str) -> PathBuf {

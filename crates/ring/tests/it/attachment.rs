@@ -1,8 +1,8 @@
 //! A region as another process maps it: what the writes of its portals are answered.
 
 use dray_ring::{
-    AttachError, Attachment, Gate, Origin, Reader, RegionLayout, RemotePortal, SharedRegion,
-    WrongKind,
+    AttachError, Attachment, Gate, Moment, Origin, Reader, RegionLayout, RemotePortal,
+    SharedRegion, WrongKind,
 };
 use dray_spec::{Descriptor, Portal, Submission, WorkQueueMode};
 
@@ -178,6 +178,11 @@ fn an_origin_is_that_of_its_own_descriptor_in_every_round() {
             site: 0x1000 + round,
             stack: 0x7000,
             frame: 0x8000,
+            at: Moment {
+                cycles: 1,
+                returned: 2,
+                cpu_ns: 3,
+            },
         };
         // Every third one says nothing, and has not what stood there a round before.
         let said = (round % 3 != 0).then_some(origin);

@@ -33,6 +33,7 @@ fn inner(bytes: &mut Vec<u8>) -> Origin {
         site,
         stack,
         frame,
+        at: dray_realtime::Moment::default(),
     }
 }
 
@@ -84,6 +85,7 @@ fn what_is_no_code_has_an_address_alone() {
         site: 0x10,
         stack: 0,
         frame: 0,
+        at: dray_realtime::Moment::default(),
     };
     for pid in [std::process::id(), u32::MAX] {
         let place = sites.enter(pid, &origin, &[]).expect("there is room");

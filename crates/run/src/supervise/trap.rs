@@ -120,6 +120,7 @@ fn emulate(
                 site: saved.rip,
                 stack: saved.rsp,
                 frame: saved.rbp,
+                at: dray_realtime::Moment::default(),
             };
             let accepted = write_line(&origin, space, decoded.kind, operand, from)?;
             if let Some(accepted) = accepted {
