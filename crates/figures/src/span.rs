@@ -77,7 +77,7 @@ impl Ends {
         };
         let ends = self.parameters.iter();
         let ends = ends.map(|[low, high]| [at(low), at(high)]);
-        Some(coverage::interval(value, ends))
+        Some(coverage::interval_90(value, ends))
     }
 }
 

@@ -97,6 +97,7 @@ const CALLS: &[libc::c_long] = &[
 ];
 
 /// `ioctl` requests: the interface of a tap port (linux/if_tun.h), and whether stderr is a terminal.
+#[allow(clippy::unnecessary_cast)] // musl has them as c_int.
 const IOCTLS: [u64; 5] = [
     libc::TUNSETIFF as u64,
     libc::TUNSETOFFLOAD as u64,
