@@ -334,6 +334,10 @@ fn failed(error: ReplayError) -> anyhow::Error {
             error.to_string(),
             "record one with calls of 512 bytes and more (dray offload --record --min-bytes), or with descriptors",
         ),
+        ReplayError::Crowded { .. } => Usage::error(
+            error.to_string(),
+            "dray replay --config 1e1w-s FILE; --by core needs no queue",
+        ),
         ReplayError::Batch { .. } => Usage::error(
             error.to_string(),
             "--batch 32 cuts batches, or a configuration with a larger max_batch_size",

@@ -28,6 +28,8 @@ pub(crate) struct Record {
     pages: Box<[AtomicU64]>,
     /// Number of the process; the kernel wipes it in a child.
     process: &'static AtomicU32,
+    /// The process that this was made in, and the CPU time of its first thread then.
+    began: (u32, u64),
 }
 
 /// A call that has begun.
@@ -79,10 +81,20 @@ impl Record {
         process.store(process::id(), Ordering::Relaxed);
         log.begun();
         Ok(Record {
+            began: (process::id(), thread_cpu_ns()),
             log,
             pages: (0..PAGES).map(|_| AtomicU64::new(0)).collect(),
             process,
         })
+    }
+
+    /// CPU time that a thread had when this program began: its clock goes on through exec.
+    fn used_before(&self, cursor: &Cursor) -> u64 {
+        let (process, cpu_ns) = self.began;
+        match cursor.is_of(process, process) {
+            true => cpu_ns,
+            false => 0,
+        }
     }
 
     /// The smallest call that is recorded.
@@ -120,14 +132,22 @@ impl Record {
                 0 => {
                     let cpu = thread_cpu_ns();
                     (state.cpu_ns, state.cpu_at) = (cpu, entered);
-                    (cpu, 0, cycles())
+                    (
+                        cpu.saturating_sub(self.used_before(&state.cursor)),
+                        0,
+                        cycles(),
+                    )
                 }
                 _ if gap_ns < RUNNING_NS => (gap_ns, 0, entered),
                 last_end => {
                     let cpu = thread_cpu_ns();
                     // It was running from the last reading to its last end.
                     let before = self.log.ns(last_end.wrapping_sub(state.cpu_at));
-                    let used = cpu.wrapping_sub(state.cpu_ns).saturating_sub(before);
+                    let used = match cpu {
+                        // A program may forbid itself the call (seccomp): then all of the gap is taken as used.
+                        0 => gap_ns,
+                        cpu => cpu.wrapping_sub(state.cpu_ns).saturating_sub(before),
+                    };
                     (state.cpu_ns, state.cpu_at) = (cpu, entered);
                     let think = used.min(gap_ns);
                     (think, gap_ns - think, cycles())

@@ -97,7 +97,8 @@ impl Output {
         }
     }
 
-    /// The open file, to be mapped while it grows: a regular file is made or emptied.
+    /// The open file, to be mapped while it grows: a new one, in the place of a regular file. That is not emptied, for a
+    /// program may have it mapped, and would end by a signal.
     ///
     /// # Errors
     /// It is a device, a pipe, a socket or an open file of this process; what the system says.
@@ -107,9 +108,15 @@ impl Output {
                 let message = "it is no regular file, and programs map it";
                 Err(self.failed(io::Error::new(io::ErrorKind::InvalidInput, message)))
             }
-            Sink::Regular { ref place, .. } => place
-                .open(OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
-                .map_err(|source| self.failed(source)),
+            Sink::Regular { ref place, exists } => {
+                let removed = match exists {
+                    true => place.remove_beside(place.name()),
+                    false => Ok(()),
+                };
+                removed
+                    .and_then(|()| place.open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL))
+                    .map_err(|source| self.failed(source))
+            }
         }
     }
 

@@ -180,3 +180,17 @@ fn links_planted_under_temporary_names_are_not_followed() {
     assert_eq!(fs::read(at("victim")).unwrap(), b"kept");
     assert_eq!(fs::read(at("result")).unwrap(), b"bytes");
 }
+
+/// A recording that programs write may be asked for again while they run: emptied, it would end them by SIGBUS.
+#[test]
+fn a_file_that_is_mapped_is_left_to_its_programs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("recording");
+    let first = Output::prepare(&path).unwrap().into_mapped().unwrap();
+    first.set_len(4096).unwrap();
+    let second = Output::prepare(&path).unwrap().into_mapped().unwrap();
+    let (one, two) = (first.metadata().unwrap(), second.metadata().unwrap());
+    assert_eq!((one.len(), two.len()), (4096, 0));
+    assert_eq!(fs::metadata(&path).unwrap().ino(), two.ino());
+    assert_eq!(names(directory.path()), ["recording"]);
+}

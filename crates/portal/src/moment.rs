@@ -38,9 +38,14 @@ pub(crate) fn cpu_ns() -> u64 {
 pub(crate) fn returned(thread: u32) -> u64 {
     let word = RETURNED[thread as usize % THREADS].load(Ordering::Relaxed);
     match word >> 48 == u64::from(thread & 0xffff) {
-        true => word & CYCLES,
+        true => before(cycles(), word & CYCLES),
         false => 0,
     }
+}
+
+/// The last count up to `now` that ends in these 48 bits, which come round in a day or two.
+fn before(now: u64, low: u64) -> u64 {
+    now.wrapping_sub(now.wrapping_sub(low) & CYCLES)
 }
 
 /// A submission returns.
@@ -48,5 +53,20 @@ pub(crate) fn returns(origin: Option<Origin>) {
     if let Some(origin) = origin {
         let word = u64::from(origin.thread & 0xffff) << 48 | cycles() & CYCLES;
         RETURNED[origin.thread as usize % THREADS].store(word, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_is_found_again_when_its_bits_came_round() {
+        for now in [5, CYCLES - 1, CYCLES + 1, (7 << 48) + 3, u64::MAX - 4] {
+            for ago in [0, 1, 5, 1 << 40] {
+                let then = now.saturating_sub(ago);
+                assert_eq!(before(now, then & CYCLES), then, "{now}, {ago} ago");
+            }
+        }
     }
 }

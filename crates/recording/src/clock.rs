@@ -28,19 +28,28 @@ pub(crate) fn to_ns(cycles: u64, scale: u64) -> u64 {
     ((u128::from(cycles) * u128::from(scale)) >> 32) as u64
 }
 
-/// CPU time of the calling thread, by a system call.
+/// CPU time of the calling thread, by a system call; 0 where that is refused. The program's errno stays as it is.
 pub fn thread_cpu_ns() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
+    // SAFETY: the thread's own.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
     // SAFETY: a place for a time; a system call of its own, for a signal handler may be here.
-    unsafe {
+    let answer = unsafe {
         libc::syscall(
             libc::SYS_clock_gettime,
             libc::CLOCK_THREAD_CPUTIME_ID,
             &raw mut time,
         )
     };
+    // SAFETY: as above.
+    unsafe { *errno = before };
+    if answer != 0 {
+        return 0;
+    }
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

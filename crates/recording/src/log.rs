@@ -56,6 +56,11 @@ impl Cursor {
         }
     }
 
+    /// Whether it is of this thread.
+    pub fn is_of(&self, pid: u32, tid: u32) -> bool {
+        (self.pid, self.tid) == (pid, tid)
+    }
+
     /// Number of its thread in the file; 0: it has written nothing.
     pub fn stream(&self) -> u32 {
         self.stream
@@ -212,7 +217,8 @@ impl Log {
         let base = std::ptr::from_ref(self.raw).cast_mut().cast::<u8>();
         // SAFETY: the mapping has all chunks below the limit, and the file has room for those that are backed.
         let chunk = unsafe { base.add((1 + claimed as usize) * PAGE) };
-        let since = began.wrapping_sub(self.raw.began.load(Ordering::Relaxed));
+        // Counters of two processors may differ.
+        let since = began.saturating_sub(self.raw.began.load(Ordering::Relaxed));
         let ns = self.ns(since);
         let head = [
             cursor.pid,

@@ -10,7 +10,7 @@ use crate::page::{
     CHUNK, CLOSED, COMMAND, HEAD, Header, Kind, MAGIC, MOST_BYTES, PAGE, QUEUES, Queue, REQUEST,
     VERSION, at,
 };
-use crate::request::Request;
+use crate::request::{Request, time};
 
 /// A thread of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,10 +61,15 @@ pub enum RecordingError {
     },
 }
 
+/// Longest time that a thread can have been recorded for: modelled time counts it in picoseconds.
+const MOST_NS: u64 = 100 * 86_400 * 1_000_000_000;
+
 /// The chunks of one thread, as they come.
 #[derive(Default)]
 struct Stream {
     thread: Option<Thread>,
+    /// Time of its requests so far.
+    ns: u64,
     /// Chunks so far.
     chunks: u32,
     /// Those that came before the ones in front of them, with their offsets.
@@ -258,6 +263,11 @@ fn enter(stream: &mut Stream, offset: u64, bytes: &[u8]) -> Result<(), Recording
             Err(what) => return wrong(at, what),
             Ok(Some(request)) => {
                 check(thread, &request, at)?;
+                let times = [request.think, request.idle, request.took];
+                stream.ns += times.map(time::to_ns).iter().sum::<u64>();
+                if stream.ns > MOST_NS || thread.began_ns > MOST_NS {
+                    return wrong(at, "a thread of more than 100 days");
+                }
                 thread.requests.push(request);
             }
         }

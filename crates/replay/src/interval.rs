@@ -19,6 +19,10 @@ pub struct Compared {
     pub run: f64,
     /// Its 90 % interval.
     pub run_90: (f64, f64),
+    /// Core time of the other, ns.
+    pub by_core_ns: f64,
+    /// Run time of the other, ns.
+    pub by_run_ns: f64,
 }
 
 fn ratios(of: &Replayed, by: &Replayed) -> [f64; 2] {
@@ -78,5 +82,7 @@ pub fn compare(
         core_90: of(0, core),
         run: run_time,
         run_90: of(1, run_time),
+        by_core_ns: base_other.core_ns,
+        by_run_ns: base_other.run_ns,
     })
 }

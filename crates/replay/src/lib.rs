@@ -31,6 +31,16 @@ pub enum ReplayError {
     /// Nothing in it can be.
     #[error("the recording has no request that can be replayed")]
     Empty,
+    /// Each thread needs an entry of its dedicated queue: what is written to a full one is lost.
+    #[error(
+        "{threads} threads share the dedicated work queue {queue}, which has fewer entries; a shared one takes them all"
+    )]
+    Crowded {
+        /// The queue.
+        queue: String,
+        /// Threads that are replayed on it.
+        threads: usize,
+    },
     /// A batch is larger than a work queue takes.
     #[error("a batch of {members} is above the work queue's limit of {limit}")]
     Batch {

@@ -76,7 +76,9 @@ fn assign(program: &Program, all: &[UsedQueue]) -> Vec<UsedQueue> {
     for queue in &mut queues {
         let name = (queue.device, queue.wq);
         let clients = of_all.iter().filter(|q| (q.device, q.wq) == name).count() as u32;
-        queue.entries = (queue.entries / clients.max(1)).max(1);
+        if !queue.shared {
+            queue.entries /= clients.max(1);
+        }
     }
     queues
 }
@@ -114,9 +116,18 @@ impl Machine {
         };
         let world = World::new(Arc::clone(&model.platform), devices, options)
             .map_err(FiguresError::from)?;
+        let queues = assign(program, &all);
+        let crowded = queues.iter().find(|queue| queue.entries == 0);
+        if let Some(queue) = crowded.filter(|_| way != Way::Core) {
+            let name = (queue.device, queue.wq);
+            return Err(ReplayError::Crowded {
+                queue: format!("wq{}.{}", queue.device, queue.wq),
+                threads: queues.iter().filter(|q| (q.device, q.wq) == name).count(),
+            });
+        }
         let mut machine = Machine {
             world,
-            queues: assign(program, &all),
+            queues,
             bases: Vec::new(),
             core_times: HashMap::new(),
         };
@@ -146,7 +157,7 @@ impl Machine {
             batch,
             depth: match queue.shared {
                 true => SHARED_DEPTH,
-                false => queue.entries,
+                false => queue.entries.max(1),
             },
             wait: way.wait(),
             // The time that it takes is the thread's own, and was recorded.
@@ -181,13 +192,15 @@ impl Machine {
 
     /// Works out what each kind of operation takes on a core.
     fn time_on_core(&mut self, program: &Program, way: Way, placement: Placement) {
-        for (thread, queue) in program.threads.iter().zip(self.queues.clone()) {
+        let queues = self.queues.clone();
+        for (index, (thread, queue)) in program.threads.iter().zip(queues).enumerate() {
+            // The thread's own: its regions have room for its largest operation.
+            let bases = self.bases[index];
             for part in &thread.parts {
                 let key = (*part, known(part, placement));
                 if way.takes(part.bytes) || self.core_times.contains_key(&key) {
                     continue;
                 }
-                let bases = self.bases[0];
                 let mut time = 0;
                 for bytes in pieces(part.bytes, queue.max_transfer) {
                     let operation = operation(part, bytes, key.1, (&bases, 0));

@@ -173,6 +173,16 @@ impl Program {
         batches.map(|step| step.count).max().unwrap_or(1)
     }
 
+    /// Requests, beyond the first of each thread, whose completion record no earlier one had: what they have waited for is not
+    /// known.
+    pub fn unordered(&self) -> u64 {
+        let each = self.threads.iter().map(|thread| {
+            let later = thread.steps.iter().skip(1);
+            later.filter(|step| step.reuses == 0).count() as u64
+        });
+        each.sum()
+    }
+
     /// Threads that use more than one work queue.
     pub fn of_several_queues(&self) -> usize {
         let several = |thread: &&Steps| {
@@ -218,13 +228,15 @@ fn steps(thread: &Thread, most: usize, left_out: &mut LeftOut) -> Steps {
         steps: Vec::new(),
         parts: Vec::new(),
     };
-    // Step by request: that, or the last one before it.
-    let mut step_of: Vec<u32> = Vec::with_capacity(requests.len());
+    // Step by request: that, or the last one before it, if there is one.
+    let mut step_of: Vec<Option<u32>> = Vec::with_capacity(requests.len());
+    // The steps that requests which were left out have waited for: the next one does.
+    let (mut seen, mut reused) = (None, None);
     let (mut think_ns, mut idle_ns) = (0, 0);
     for (index, request) in requests.iter().enumerate() {
         let before = found.steps.len() as u32;
         if request.is_member() {
-            step_of.push(before.saturating_sub(1));
+            step_of.push(before.checked_sub(1));
             continue;
         }
         think_ns += think(request);
@@ -234,19 +246,23 @@ fn steps(thread: &Thread, most: usize, left_out: &mut LeftOut) -> Steps {
             true => members.remove(&index).unwrap_or_default(),
             false => part(request, left_out).into_iter().collect(),
         };
-        step_of.push(before);
+        let named = |distance: u32| match distance {
+            0 => None,
+            distance => step_of[index - distance as usize],
+        };
+        seen = seen.max(named(request.seen));
+        reused = reused.max(named(request.reuses));
         if parts.is_empty() {
+            step_of.push(before.checked_sub(1));
             // The time that the thread has used is the next one's.
             left_out.empty_batches += u64::from(is_batch);
             continue;
         }
-        let back = |distance: u32| match distance {
-            0 => 0,
-            distance => before.saturating_sub(step_of[index - distance as usize]),
-        };
+        step_of.push(Some(before));
+        let back = |step: Option<u32>| step.map_or(0, |step| before - step);
         found.steps.push(Step {
-            seen: back(request.seen),
-            reuses: back(request.reuses),
+            seen: back(seen.take()),
+            reuses: back(reused.take()),
             think_ns: std::mem::take(&mut think_ns),
             idle_ns: std::mem::take(&mut idle_ns),
             queue: request.queue,
@@ -260,12 +276,19 @@ fn steps(thread: &Thread, most: usize, left_out: &mut LeftOut) -> Steps {
     found
 }
 
+/// The largest operation that is replayed: a queue takes thousands of descriptors for it.
+const MOST_OPERATION_BYTES: u64 = 64 << 30;
+
 /// The operation of a request; `None`: the model does not have it.
 fn part(request: &Request, left_out: &mut LeftOut) -> Option<Part> {
     left_out.failed += u64::from(request.flags.has(Flags::FAILED));
     let operation = Opcode::try_from(request.operation).ok()?;
     if !is_modelled(operation) {
         *left_out.operations.entry(operation.name()).or_default() += 1;
+        return None;
+    }
+    if request.bytes() > MOST_OPERATION_BYTES {
+        *left_out.operations.entry("larger than 64 GiB").or_default() += 1;
         return None;
     }
     Some(Part {

@@ -172,7 +172,14 @@ impl Printed<'_> {
         let mut text = format!(
             "{}: {} {what} of {} threads, {}; {} of core time between them\n\n",
             shortened(&header.command),
-            program.requests(),
+            match program.left_out.later {
+                0 => program.requests().to_string(),
+                later => format!(
+                    "the first {} of {}",
+                    program.requests(),
+                    program.requests() + later
+                ),
+            },
             program.threads(),
             size(program.bytes()),
             time(program.think_ns() as f64),

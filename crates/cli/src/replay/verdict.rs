@@ -3,7 +3,7 @@
 use dray_figures::FiguresError;
 use dray_idxd::Profile;
 use dray_recording::{Kind, Recording};
-use dray_replay::{Compared, Program, ProgramOptions, ReplayError, Way, compare};
+use dray_replay::{Compared, Order, Program, ProgramOptions, ReplayError, Replayed, Way, compare};
 
 use super::printed::{time, way_words};
 use super::{Row, Setting};
@@ -46,8 +46,8 @@ pub(super) fn of(
         },
     )?;
     match program.kind {
-        Kind::Calls => of_calls(recording, &part, setting, rows),
-        Kind::Descriptors => of_descriptors(&part, setting, rows),
+        Kind::Calls => of_calls((program, &part), setting, rows),
+        Kind::Descriptors => of_descriptors((program, &part), setting, rows),
     }
 }
 
@@ -82,8 +82,7 @@ fn beside(
 }
 
 fn of_calls(
-    recording: &Recording,
-    part: &Program,
+    (program, part): (&Program, &Program),
     setting: &Setting,
     rows: &[Row],
 ) -> Result<Verdict, ReplayError> {
@@ -107,14 +106,17 @@ fn of_calls(
         let Some(mut compared) = beside(part, setting, row, other)? else {
             continue;
         };
-        // The interval is of a part of the program: it is laid around the value of all of it.
-        compared = around(compared, &row.replayed, &core.replayed);
+        compared = around((compared, part), (&row.replayed, program), &core.replayed);
         let saved = core.replayed.core_ns - row.replayed.core_ns;
         said.push((asynchronous, index, compared, saved));
         verdict.compared.push((index, "core".to_owned(), compared));
     }
     let percent = |ratio: f64| 100.0 * (1.0 - ratio);
     let worth = |c: &Compared| percent(c.core) >= WORTH_PERCENT;
+    // At the worse end of both intervals as well.
+    let certain = |c: &Compared| {
+        percent(c.core_90.1) >= WORTH_PERCENT && percent(c.run_90.1) >= -SLOWER_PERCENT
+    };
     let sentence = |(_, index, compared, saved): &(bool, usize, Compared, f64)| {
         format!(
             "{} saves {} of core time, {}; run time {}",
@@ -127,7 +129,13 @@ fn of_calls(
     let yes = said.iter().find(|s| !s.0 && worth(&s.2));
     let changed = said.iter().find(|s| s.0 && worth(&s.2));
     verdict.sentences.push(match (yes, changed) {
-        (Some(found), _) => format!("Yes, as the program is: {}.", sentence(found)),
+        (Some(found), _) => {
+            let word = match certain(&found.2) {
+                true => "Yes",
+                false => "Probably",
+            };
+            format!("{word}, as the program is: {}.", sentence(found))
+        }
         (None, Some(found)) => {
             format!("Only if the program goes on meanwhile: {}.", sentence(found))
         }
@@ -153,8 +161,7 @@ fn of_calls(
             _ => "busypoll",
         };
         verdict.sentences.push(format!(
-            "On a machine with a DSA: dray offload --wait {wait} --min-bytes {threshold} -- {}",
-            recording.header.command
+            "On a machine with a DSA: dray offload --wait {wait} --min-bytes {threshold} -- PROGRAM"
         ));
     }
     if let (Some(_), Some(found)) = (yes, changed) {
@@ -162,19 +169,38 @@ fn of_calls(
             .sentences
             .push(format!("If it goes on meanwhile: {}.", sentence(found)));
     }
+    verdict.sentences.push(
+        "Core time is counted until the last call of each thread; threads without calls are not in it."
+            .to_owned(),
+    );
     Ok(verdict)
 }
 
-/// The ratios of all of a program, with the intervals of a part of it.
-fn around(part: Compared, row: &dray_replay::Replayed, other: &dray_replay::Replayed) -> Compared {
-    let core = row.core_ns / other.core_ns.max(f64::MIN_POSITIVE);
-    let run = row.run_ns / other.run_ns.max(f64::MIN_POSITIVE);
-    let scaled = |(low, high): (f64, f64), from: f64, to: f64| (low / from * to, high / from * to);
+/// The ratios of all of a program, with the intervals of a part of it: what a parameter changes is time of the requests, and
+/// there are more of them.
+fn around(
+    (part, of_part): (Compared, &Program),
+    (row, of_all): (&Replayed, &Program),
+    other: &Replayed,
+) -> Compared {
+    let more = of_all.requests() as f64 / of_part.requests().max(1) as f64;
+    let ratio = |row_ns: f64, other_ns: f64, (from, by_ns, ends): (f64, f64, (f64, f64))| {
+        let other_ns = other_ns.max(f64::MIN_POSITIVE);
+        let ratio = row_ns / other_ns;
+        let end = |end: f64| (ratio + (end - from) * by_ns * more / other_ns).max(0.0);
+        (ratio, (end(ends.0), end(ends.1)))
+    };
+    let of_core = (part.core, part.by_core_ns, part.core_90);
+    let of_run = (part.run, part.by_run_ns, part.run_90);
+    let (core, core_90) = ratio(row.core_ns, other.core_ns, of_core);
+    let (run, run_90) = ratio(row.run_ns, other.run_ns, of_run);
     Compared {
         core,
-        core_90: scaled(part.core_90, part.core, core),
+        core_90,
         run,
-        run_90: scaled(part.run_90, part.run, run),
+        run_90,
+        by_core_ns: other.core_ns,
+        by_run_ns: other.run_ns,
     }
 }
 
@@ -192,7 +218,11 @@ fn change(compared: &Compared) -> String {
 /// The same device with all engines.
 const ALL_ENGINES: [(&str, bool); 2] = [("4e1w-d", false), ("4e1w-s", true)];
 
-fn of_descriptors(part: &Program, setting: &Setting, rows: &[Row]) -> Result<Verdict, ReplayError> {
+fn of_descriptors(
+    (program, part): (&Program, &Program),
+    setting: &Setting,
+    rows: &[Row],
+) -> Result<Verdict, ReplayError> {
     let mut verdict = Verdict {
         sentences: Vec::new(),
         compared: Vec::new(),
@@ -212,13 +242,27 @@ fn of_descriptors(part: &Program, setting: &Setting, rows: &[Row]) -> Result<Ver
         "{sentence}: with {} its threads wait for it {waited:.1} % of their time.",
         first.config
     ));
+    let free = program.unordered();
+    if matches!(
+        first.way,
+        Way::Recorded {
+            order: Order::Records,
+            ..
+        }
+    ) && free * 10 > program.requests()
+    {
+        verdict.sentences.push(format!(
+            "{free} of {} descriptors use their completion record for the first time: that they waited for earlier ones is not known, and --order ends gives the other limit.",
+            program.requests()
+        ));
+    }
     let others = rows.iter().enumerate().skip(1);
     let fastest = others.min_by(|a, b| a.1.replayed.run_ns.total_cmp(&b.1.replayed.run_ns));
     if let Some((index, row)) = fastest {
         let Some(compared) = beside(part, setting, row, (&first.config, first.way))? else {
             return Ok(verdict);
         };
-        let compared = around(compared, &row.replayed, &first.replayed);
+        let compared = around((compared, part), (&row.replayed, program), &first.replayed);
         verdict.sentences.push(format!(
             "The fastest other one, {}, changes its run time by {}.",
             way_words(row),
