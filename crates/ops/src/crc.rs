@@ -1,6 +1,8 @@
 //! CRCs of 32 and 64 bits.
 
 #[cfg(target_arch = "x86_64")]
+mod half;
+#[cfg(target_arch = "x86_64")]
 mod interleaved;
 #[cfg(target_arch = "x86_64")]
 mod wide;

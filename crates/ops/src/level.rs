@@ -10,13 +10,15 @@ pub enum Multiplication {
     None,
     /// 16 bytes at once, by PCLMULQDQ.
     Narrow,
+    /// 32 bytes at once, by VPCLMULQDQ and AVX2, where it is of use.
+    Half,
     /// 64 bytes at once, by VPCLMULQDQ and AVX-512.
     Wide,
 }
 
 impl Multiplication {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::None, Self::Narrow, Self::Wide];
+    pub const ALL: [Self; 4] = [Self::None, Self::Narrow, Self::Half, Self::Wide];
 }
 
 static MOST: AtomicU8 = AtomicU8::new(Multiplication::Wide as u8);
@@ -33,6 +35,20 @@ pub fn multiply_at_most(most: Multiplication) {
 #[inline]
 pub(crate) fn may_multiply(size: Multiplication) -> bool {
     MOST.load(Ordering::Relaxed) >= size as u8
+}
+
+/// What [`Level::best`] gives, and 1; 0 until it is looked up.
+#[cfg(target_arch = "x86_64")]
+static KNOWN: AtomicU8 = AtomicU8::new(0);
+
+/// Has all but CRCs and guards done as on a processor whose vectors have no more bytes than this: 16, 32 or 64. For tests and
+/// benchmarks, as [`multiply_at_most`].
+#[doc(hidden)]
+pub fn vectors_at_most(bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    KNOWN.store(Level::detect().at_most(bytes) as u8 + 1, Ordering::Relaxed);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
 }
 
 /// Sets of vector instructions, from least to most.
@@ -53,7 +69,6 @@ impl Level {
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(crate) fn best() -> Self {
-        static KNOWN: AtomicU8 = AtomicU8::new(0);
         match KNOWN.load(Ordering::Relaxed) {
             0 => {
                 let best = Self::detect();
@@ -75,6 +90,16 @@ impl Level {
             Self::Avx2
         } else {
             Self::Baseline
+        }
+    }
+
+    /// The least of this and what so many bytes at once need.
+    #[cfg(target_arch = "x86_64")]
+    fn at_most(self, bytes: usize) -> Self {
+        match (self, bytes) {
+            (Self::Baseline, _) | (_, ..32) => Self::Baseline,
+            (Self::Avx2, _) | (_, ..64) => Self::Avx2,
+            (Self::Avx512, _) => Self::Avx512,
         }
     }
 

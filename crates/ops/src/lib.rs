@@ -30,4 +30,4 @@ pub use dif::{
 };
 pub use fill::{Pattern, fill};
 #[doc(hidden)]
-pub use level::{Multiplication, multiply_at_most};
+pub use level::{Multiplication, multiply_at_most, vectors_at_most};

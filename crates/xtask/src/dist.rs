@@ -46,17 +46,19 @@ const EXAMPLES: [&str; 7] = [
 /// Directory of libraries in a Debian system.
 pub const LIBDIR: &str = "lib/x86_64-linux-gnu";
 
-/// Puts everything but the library below `usr`, which the library is in already.
+/// Puts everything but the library below `usr`, which the library is in already. What debuggers read of program and libraries
+/// goes below `debug` instead.
 ///
 /// # Errors
-/// A file that cannot be written; a command that fails.
-pub fn stage(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<()> {
+/// A file that cannot be written; a command that fails; a program or library without a build-id.
+pub fn stage(dist: &Dist<'_>, usr: &Path, debug: &Path) -> anyhow::Result<()> {
     let program = usr.join("bin/dray");
     put(
         &program,
         &fs::read(dist.dray).context("the program")?,
         0o755,
     )?;
+    keep_debug(&program, debug)?;
     run("strip", [program.as_os_str()])?;
     for library in files(&usr.join(LIBDIR))? {
         if library.is_symlink() || !library.is_file() {
@@ -72,6 +74,7 @@ pub fn stage(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<()> {
             )?,
             // A shared library is no program, and Debian's have no symbols but those that are exported.
             false => {
+                keep_debug(&library, debug)?;
                 run("strip", ["--strip-unneeded".as_ref(), library.as_os_str()])?;
                 fs::set_permissions(&library, fs::Permissions::from_mode(0o644))
                     .context("the library's mode")?;
@@ -110,6 +113,33 @@ pub fn stage(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<()> {
     }
     let overrides = usr.join("share/lintian/overrides/dray");
     put(&overrides, OVERRIDES.as_bytes(), 0o644)
+}
+
+/// Copies what debuggers read of a file, before it is stripped, to where they look below `usr` by its build-id.
+///
+/// # Errors
+/// readelf or objcopy fails; the file has no build-id.
+pub fn keep_debug(file: &Path, usr: &Path) -> anyhow::Result<()> {
+    let notes = said("readelf", ["-n".as_ref(), file.as_os_str()])?;
+    let id = notes
+        .lines()
+        .find_map(|l| l.trim().strip_prefix("Build ID: "));
+    let (first, rest) = id
+        .and_then(|id| id.split_at_checked(2))
+        .with_context(|| format!("{} has no build-id", file.display()))?;
+    let directory = usr.join("lib/debug/.build-id").join(first);
+    fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
+    let kept = directory.join(format!("{rest}.debug"));
+    run(
+        "objcopy",
+        [
+            "--only-keep-debug".as_ref(),
+            "--compress-debug-sections=zlib".as_ref(),
+            file.as_os_str(),
+            kept.as_os_str(),
+        ],
+    )?;
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).context("the file's mode")
 }
 
 /// The project has no mail host.
@@ -210,6 +240,33 @@ pub fn debian(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<PathBuf> {
         .as_bytes(),
         0o644,
     )?;
+    build(dist, tree, "dray")
+}
+
+/// The Debian package of the tree that [`stage`] has put apart: `dray-dbgsym`, as Debian names them.
+///
+/// # Errors
+/// dpkg-deb is not there, or fails.
+pub fn debian_debug(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<PathBuf> {
+    let tree = usr.parent().context("a directory above")?;
+    let kilobytes: u64 = sizes(usr)?.div_ceil(1024);
+    let version = dist.version;
+    let text = format!(
+        "Package: dray-dbgsym\nVersion: {version}\nArchitecture: amd64\nMaintainer: {MAINTAINER}\n\
+         Section: debug\nPriority: optional\nInstalled-Size: {kilobytes}\nDepends: dray (= {version})\n\
+         Description: debug symbols for dray\n"
+    );
+    put(&tree.join("DEBIAN/control"), text.as_bytes(), 0o644)?;
+    put(
+        &usr.join("share/doc/dray-dbgsym/copyright"),
+        copyright(dist.root)?.as_bytes(),
+        0o644,
+    )?;
+    build(dist, tree, "dray-dbgsym")
+}
+
+/// A package of a tree that has its control files.
+fn build(dist: &Dist<'_>, tree: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let sums = said(
         "sh",
         [
@@ -219,9 +276,9 @@ pub fn debian(dist: &Dist<'_>, usr: &Path) -> anyhow::Result<PathBuf> {
             &tree.to_string_lossy(),
         ],
     )?;
-    put(&control.join("md5sums"), sums.as_bytes(), 0o644)?;
+    put(&tree.join("DEBIAN/md5sums"), sums.as_bytes(), 0o644)?;
     date(dist, tree)?;
-    let path = dist.out.join(format!("dray_{}_amd64.deb", dist.version));
+    let path = dist.out.join(format!("{name}_{}_amd64.deb", dist.version));
     let mut command = Command::new("dpkg-deb");
     command
         .env("SOURCE_DATE_EPOCH", dist.epoch.to_string())

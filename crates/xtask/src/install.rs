@@ -31,7 +31,7 @@ pub struct Kind {
     pub include: &'static str,
     /// Where compilers look for them, below `include`.
     pub searched: &'static str,
-    /// What the linker exports, under which version. Later additions get nodes of their own.
+    /// What the linker exports, under which version node, oldest first: a version script.
     pub symbols: &'static str,
     /// Whether CMake finds it.
     pub cmake: bool,
@@ -45,7 +45,7 @@ pub static DRAY: Kind = Kind {
     headers: &["dray.h", "dray.hpp", "dray_types.hpp"],
     include: "",
     searched: "",
-    symbols: "DRAY_1 { global: dray_*; local: *; };\n",
+    symbols: include_str!("../../capi/abi/libdray.map"),
     cmake: true,
 };
 

@@ -1,5 +1,6 @@
 //! Installing the library for C and C++, packages, crates, and the recording in README.md.
 
+pub mod abi;
 mod cmake;
 pub mod crates;
 pub mod dist;

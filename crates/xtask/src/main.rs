@@ -39,8 +39,8 @@ enum Task {
         #[arg(long, value_name = "NAME", default_value = "release")]
         profile: String,
     },
-    /// Make a tarball and a Debian package of command, library, headers, man pages and completions, a tarball of the
-    /// command alone that needs no library, and checksums.
+    /// Make a tarball and a Debian package of command, library, headers, man pages and completions, both of their debug
+    /// information apart, a tarball of the command alone that needs no library, and checksums.
     /// Needs dpkg-dev, tar, gzip and binutils.
     Dist {
         /// Where they go.
@@ -119,7 +119,9 @@ fn packages(root: &Path, out: &Path, profile: &str) -> anyhow::Result<Vec<PathBu
         version: env!("CARGO_PKG_VERSION"),
         epoch: commit_time(root)?,
     };
-    dist::stage(&dist, &usr)?;
+    let debug = tempfile::tempdir_in(&out).context("a directory beside the packages")?;
+    let debug = debug.path().join("usr");
+    dist::stage(&dist, &usr, &debug)?;
     let alone = tempfile::tempdir_in(&out).context("a directory beside the packages")?;
     let alone = alone.path().join("usr");
     dist::stage_static(&dist, &build_static(root, profile)?, &alone)?;
@@ -127,6 +129,8 @@ fn packages(root: &Path, out: &Path, profile: &str) -> anyhow::Result<Vec<PathBu
         dist::tarball(&dist, &usr, "linux")?,
         dist::tarball(&dist, &alone, "linux-static")?,
         dist::debian(&dist, &usr)?,
+        dist::tarball(&dist, &debug, "linux-debug")?,
+        dist::debian_debug(&dist, &debug)?,
     ];
     packages.push(dist::checksums(&out, &packages)?);
     Ok(packages)

@@ -123,3 +123,72 @@ fn the_tarball_of_the_command_alone_has_a_program_that_needs_no_library() {
         .code();
     assert_eq!(code, Some(7));
 }
+
+#[test]
+fn debug_information_is_a_package_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("program.c"), "int main(void) { return 7; }\n").unwrap();
+    for (name, option) in [
+        ("with", "-Wl,--build-id"),
+        ("without", "-Wl,--build-id=none"),
+    ] {
+        let mut cc = Command::new("cc");
+        cc.args(["-g", option])
+            .arg("-o")
+            .arg(at(name))
+            .arg(at("program.c"));
+        assert!(cc.status().unwrap().success());
+    }
+    let usr = at("tree/usr");
+    let refused = dist::keep_debug(&at("without"), &usr).unwrap_err();
+    assert!(
+        refused.to_string().ends_with("without has no build-id"),
+        "{refused}"
+    );
+    dist::keep_debug(&at("with"), &usr).unwrap();
+    let (root, out) = (root(), directory.path());
+    let dist = Dist {
+        root: &root,
+        out,
+        dray: out,
+        version: VERSION,
+        epoch: 0,
+    };
+    let package = dist::debian_debug(&dist, &usr).unwrap();
+    let unpacked = at("unpacked");
+    let mut dpkg = Command::new("dpkg-deb");
+    dpkg.arg("-x").arg(package).arg(&unpacked);
+    assert!(dpkg.status().unwrap().success());
+    assert!(
+        Command::new("strip")
+            .arg(at("with"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    // A debugger finds the line of a stripped program by its build-id.
+    let said = |program: &str, arguments: &[&std::ffi::OsStr]| {
+        let output = Command::new(program).args(arguments).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let stripped = said("readelf", &["-SW".as_ref(), at("with").as_os_str()]);
+    assert!(!stripped.contains(".debug_line"), "{stripped}");
+    let ids = unpacked.join("usr/lib/debug/.build-id");
+    let kept = fs::read_dir(&ids).unwrap().next().unwrap().unwrap().path();
+    let kept = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
+    let lines = said(
+        "addr2line",
+        &["-e".as_ref(), kept.as_os_str(), main_of(&kept).as_ref()],
+    );
+    assert!(lines.trim_end().ends_with("program.c:1"), "{lines}");
+}
+
+/// The address of `main` in a file with symbols.
+fn main_of(file: &Path) -> String {
+    let symbols = Command::new("nm").arg(file).output().expect("binutils");
+    let text = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    let line = text.lines().find(|line| line.ends_with(" T main"));
+    let address = line.and_then(|line| line.split(' ').next());
+    address.expect("main has an address").to_owned()
+}

@@ -11,5 +11,4 @@ mod opened;
 mod options;
 mod random_calls;
 mod readme;
-mod symbols;
 mod toolchain;

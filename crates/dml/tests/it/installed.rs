@@ -84,37 +84,6 @@ impl Installed {
     }
 }
 
-impl Installed {
-    /// Whether the shared library exports what the header declares, and nothing else.
-    pub(crate) fn exports_only(&self, header: &str, begin: &str) {
-        let output = Command::new("readelf")
-            .args(["--dyn-syms", "--wide"])
-            .arg(self.path(&format!("lib/lib{}.so", self.kind.name)))
-            .output()
-            .expect("binutils");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let node = self.kind.symbols.split(' ').next().expect("a version");
-        let suffix = format!("@@{node}");
-        let defined = text
-            .lines()
-            .filter(|line| line.contains(" DEFAULT ") && !line.contains(" UND "))
-            .filter_map(|line| line.split_whitespace().last());
-        let mut exported: Vec<&str> = defined
-            .filter(|name| *name != node)
-            .map(|name| name.strip_suffix(&suffix).unwrap_or(name))
-            .collect();
-        exported.sort_unstable();
-        let mut declared: Vec<&str> = header
-            .split(|c: char| !(c.is_alphanumeric() || "_(".contains(c)))
-            .filter_map(|word| word.split_once('(').map(|(name, _)| name))
-            .filter(|name| name.starts_with(begin))
-            .collect();
-        declared.sort_unstable();
-        declared.dedup();
-        assert_eq!(exported, declared);
-    }
-}
-
 /// What a program printed, and its exit code.
 pub(crate) fn said(output: &Output) -> (String, Option<i32>) {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

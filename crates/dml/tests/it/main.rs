@@ -3,6 +3,7 @@
 mod installed;
 mod refused;
 
+use std::path::Path;
 use std::process::Command;
 
 use installed::{Installed, said};
@@ -32,7 +33,9 @@ fn a_program_in_c_or_cpp_is_right_on_the_core() {
 }
 
 #[test]
-fn only_the_api_is_exported() {
-    let header = include_str!("../../include/dml/dml.h");
-    installed().exports_only(header, "dml_");
+fn the_interface_is_that_of_the_record() {
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("abi");
+    if let Err(error) = xtask::abi::check(&xtask::DML, &installed().path(""), &record) {
+        panic!("{error:#}");
+    }
 }

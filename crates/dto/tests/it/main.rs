@@ -3,6 +3,7 @@
 #[path = "../../../dml/tests/it/installed.rs"]
 mod installed;
 
+use std::path::Path;
 use std::process::Command;
 
 use installed::{Installed, said};
@@ -28,8 +29,9 @@ fn without_a_work_queue_all_is_left_to_the_caller() {
 }
 
 #[test]
-fn only_the_api_is_exported() {
-    let header = include_str!("../../include/dto.h");
-    // What the header says of the C library's functions is no declaration.
-    installed().exports_only(header, "dto_");
+fn the_interface_is_that_of_the_record() {
+    let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("abi");
+    if let Err(error) = xtask::abi::check(&xtask::DTO, &installed().path(""), &record) {
+        panic!("{error:#}");
+    }
 }

@@ -14,7 +14,7 @@ use std::arch::x86_64::{
 use crate::level::{self, Multiplication};
 use crate::prefetch;
 
-use super::wide;
+use super::{half, wide};
 
 /// Bytes of a step that are folded, as four sums.
 const FOLDED: usize = 64;
@@ -49,8 +49,19 @@ pub(super) fn update(register: u32, data: &[u8]) -> Option<u32> {
     if !is_possible() {
         return None;
     }
+    if data.len() >= half::BLOCK && half::is_possible() {
+        // SAFETY: the processor has the instructions, as was just checked.
+        return Some(unsafe { in_half_blocks(register, data) });
+    }
     // SAFETY: the processor has the instructions, as was just checked.
     Some(unsafe { in_blocks(register, data) })
+}
+
+#[target_feature(enable = "vpclmulqdq,avx2,pclmulqdq,sse4.2")]
+fn in_half_blocks(register: u32, data: &[u8]) -> u32 {
+    prefetch::ends_of(data);
+    let (register, done) = half::update(register, data);
+    in_blocks(register, &data[done..])
 }
 
 /// As [`update`], and copies the data to `dst`, which is as long, as they are read.
@@ -176,6 +187,28 @@ pub(super) fn take(register: u32, word: &[u8; 8]) -> u32 {
     _mm_crc32_u64(register.into(), u64::from_le_bytes(*word)) as u32
 }
 
+/// The registers of the lanes after some words of each.
+#[expect(
+    clippy::needless_range_loop,
+    reason = "iterators are functions without these instructions, and keep the registers in memory"
+)]
+#[inline]
+#[target_feature(enable = "sse4.2")]
+pub(super) fn words_on(
+    crcs: [u32; 3],
+    lanes: [&[[u8; 8]]; 3],
+    from: usize,
+    words: usize,
+) -> [u32; 3] {
+    let [mut a, mut b, mut c] = crcs;
+    for word in from..from + words {
+        a = take(a, &lanes[0][word]);
+        b = take(b, &lanes[1][word]);
+        c = take(c, &lanes[2][word]);
+    }
+    [a, b, c]
+}
+
 #[target_feature(enable = "sse4.2")]
 fn load(bytes: &[u8; 16]) -> __m128i {
     // SAFETY: the array has 16 readable bytes, and the load asks for no alignment.
@@ -184,7 +217,7 @@ fn load(bytes: &[u8; 16]) -> __m128i {
 
 /// A sum moved up by the bits that its factors are for.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
-fn moved(sum: __m128i, (low, high): (i64, i64)) -> __m128i {
+pub(super) fn moved(sum: __m128i, (low, high): (i64, i64)) -> __m128i {
     let factors = _mm_set_epi64x(high, low);
     let low = _mm_clmulepi64_si128::<0x00>(sum, factors);
     let high = _mm_clmulepi64_si128::<0x11>(sum, factors);

@@ -9,7 +9,7 @@ use std::arch::x86_64::_mm_crc32_u64;
 
 use crate::prefetch;
 
-use super::super::interleaved::{behind, factor, factors, take};
+use super::super::interleaved::{behind, factor, factors, words_on};
 use super::{GROUP, all_moved_onto, moved_onto, parts_of, register_of};
 
 /// Words of each lane that go beside a group.
@@ -127,23 +127,6 @@ fn beside(crcs: [u32; 3], lanes: [&[[u8; 8]]; 3], group: usize) -> [u32; 3] {
             inout(reg) c,
             options(nostack, preserves_flags),
         );
-    }
-    [a, b, c]
-}
-
-/// The registers of the lanes after some words of each.
-#[expect(
-    clippy::needless_range_loop,
-    reason = "iterators are functions without these instructions, and keep the registers in memory"
-)]
-#[inline]
-#[target_feature(enable = "sse4.2")]
-fn words_on(crcs: [u32; 3], lanes: [&[[u8; 8]]; 3], from: usize, words: usize) -> [u32; 3] {
-    let [mut a, mut b, mut c] = crcs;
-    for word in from..from + words {
-        a = take(a, &lanes[0][word]);
-        b = take(b, &lanes[1][word]);
-        c = take(c, &lanes[2][word]);
     }
     [a, b, c]
 }
