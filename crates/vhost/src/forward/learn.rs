@@ -52,7 +52,9 @@ impl Table {
             if self.is_news(&source, from, now) && !news.contains(&(source, from)) {
                 news.push((source, from));
             }
-            match self.find(&destination, now) {
+            // A port that is being removed is unknown to this thread before the table has forgotten it.
+            let known = self.find(&destination, now);
+            match known.filter(|port| present.get(*port) == Some(&true)) {
                 Some(port) if port == from => pool.put(packet),
                 Some(port) => outgoing[port].push(packet),
                 None => flood((from, present), packet, outgoing, pool),
@@ -154,5 +156,24 @@ mod tests {
         assert_eq!(run(2, 4, 8, now), [0, 1, 0]);
         now += AGE;
         assert_eq!(run(2, 4, 8, now), [1, 1, 0], "forgotten");
+    }
+
+    #[test]
+    fn an_address_at_a_port_that_is_gone_is_unknown() {
+        let (mut table, mut pool, now) = (Table::default(), Pool::new(0), Instant::now());
+        table.learn(([4; 6], 1), now);
+        table.learn(([6; 6], 7), now);
+        for address in [4, 6] {
+            let mut out = vec![Vec::new(), Vec::new(), Vec::new()];
+            table.dispatch(
+                (0, &[true, false, true]),
+                &mut vec![packet(address, 2)],
+                &mut out,
+                &mut pool,
+                now,
+                &mut Vec::new(),
+            );
+            assert_eq!(out.iter().map(Vec::len).collect::<Vec<_>>(), [0, 0, 1]);
+        }
     }
 }

@@ -1,14 +1,16 @@
 //! The work of one thread of a switch: the pairs that it receives from, and its channels.
 
+mod dispatch;
+
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
+use super::Mode;
 use super::generate::Generator;
 use super::learn::{News, Table};
 use super::turns::Watch;
-use super::{Mode, answer, mode};
 use crate::copy::Channels;
 use crate::net::{Packet, Pool};
 use crate::port::{Outlet, Port};
@@ -122,8 +124,14 @@ impl Worker {
         self.polled.resize_with(count, Vec::new);
         self.present.resize(count, false);
         self.watch.add(at);
+        assert!(!self.has_packets_for(at), "packets for a port that is gone");
         self.ports[at] = Some(port);
         self.present[at] = true;
+    }
+
+    /// Whether packets wait to be sent to a port. There are none for one that is not there.
+    fn has_packets_for(&self, at: usize) -> bool {
+        !self.outgoing[at].is_empty() || !self.behind[at].is_empty()
     }
 
     /// Knows a port no longer: what waits for it is dropped and counted, and its places at channels are given back.
@@ -146,6 +154,7 @@ impl Worker {
                 queue.detach(&mut self.channels);
             }
         }
+        debug_assert!(!self.has_packets_for(at));
     }
 
     /// Receives from a pair from now on.
@@ -381,9 +390,8 @@ impl Worker {
             polled,
             ..
         } = self;
-        let Some(port) = &ports[to] else {
-            return Duration::ZERO;
-        };
+        let port = ports[to].as_ref();
+        let port = port.expect("packets wait for ports that are there");
         let pool = match self.mode {
             Mode::TxOnly => &mut self.generator.pool,
             _ => &mut self.pool,
@@ -396,55 +404,6 @@ impl Worker {
         let elapsed = start.elapsed();
         self.watch.end(to, elapsed);
         elapsed
-    }
-
-    /// Decides where the packets go that came in at a port.
-    fn dispatch(&mut self, at: usize) {
-        // Ports are wired in pairs; one that is alone, to itself.
-        let peer = match at ^ 1 {
-            peer if self.present.get(peer) == Some(&true) => peer,
-            _ => at,
-        };
-        match self.mode {
-            Mode::Io => self.outgoing[peer].append(&mut self.packets),
-            Mode::Mac => {
-                self.packets.iter_mut().for_each(mode::swap_addresses);
-                self.outgoing[peer].append(&mut self.packets);
-            }
-            Mode::RxOnly => self.packets.drain(..).for_each(|p| self.pool.put(p)),
-            Mode::TxOnly => {
-                self.packets.drain(..).for_each(|p| self.pool.put(p));
-                self.generator.fill(&mut self.outgoing[at], BURST);
-            }
-            Mode::Icmp => {
-                for mut packet in self.packets.drain(..) {
-                    match answer::answer(&mut packet) {
-                        true => self.outgoing[at].push(packet),
-                        false => self.pool.put(packet),
-                    }
-                }
-            }
-            Mode::Switch => self.learn_and_dispatch(at),
-        }
-    }
-
-    fn learn_and_dispatch(&mut self, at: usize) {
-        let now = Instant::now();
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.dispatch(
-            (at, &self.present),
-            &mut self.packets,
-            &mut self.outgoing,
-            &mut self.pool,
-            now,
-            &mut self.news,
-        );
-        drop(table);
-        if !self.news.is_empty() {
-            let table = self.table.write();
-            let mut table = table.unwrap_or_else(PoisonError::into_inner);
-            self.news.drain(..).for_each(|news| table.learn(news, now));
-        }
     }
 
     /// Asks to be notified of packets, or not. Returns whether there are some already.
