@@ -20,6 +20,8 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_connect,
     libc::SYS_eventfd2,
     libc::SYS_getsockopt,
+    libc::SYS_io_getevents,
+    libc::SYS_io_submit,
     libc::SYS_listen,
     libc::SYS_ppoll,
     libc::SYS_preadv2,

@@ -32,6 +32,7 @@ pub use worker::BURST;
 use crate::VhostError;
 use crate::backend::Event;
 use crate::copy::{Channel, Channels};
+use crate::notify;
 use crate::port::Port;
 use generate::Generator;
 use learn::Table;
@@ -82,9 +83,9 @@ impl Switch {
     /// A switch on the calling thread of these ports, whose copies these channels make.
     ///
     /// # Panics
-    /// If the kernel has no eventfd left.
+    /// Where [`Switch::with_threads`] has an error.
     pub fn new(ports: Vec<Port>, channels: Channels, mode: Mode) -> Switch {
-        let mut switch = Switch::with_threads(vec![channels], mode).expect("an eventfd");
+        let mut switch = Switch::with_threads(vec![channels], mode).expect("a switch");
         for (at, port) in ports.into_iter().enumerate() {
             switch.add_port(&at.to_string(), port);
         }
@@ -95,8 +96,9 @@ impl Switch {
     /// [`Channel::of_thread`] N.
     ///
     /// # Errors
-    /// The process has no file descriptor left.
+    /// The process has no file descriptor left, or the kernel no asynchronous I/O for notifications.
     pub fn with_threads(channels: Vec<Channels>, mode: Mode) -> Result<Switch, VhostError> {
+        notify::prepare()?;
         let table = Arc::<RwLock<Table>>::default();
         let thread = |channels| Thread::new(Worker::new(channels, mode, table.clone()));
         Ok(Switch {

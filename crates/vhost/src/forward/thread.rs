@@ -70,7 +70,7 @@ impl Thread {
     /// Ends its sleep, if it sleeps.
     pub(super) fn wake(&self) {
         // A full counter wakes it as well.
-        let _ = notify::signal(&self.wake);
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
     /// Works until `stop` is set.
