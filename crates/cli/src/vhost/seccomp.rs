@@ -114,6 +114,8 @@ fn conditions() -> Vec<(libc::c_long, u8, Op, u64)> {
     let mut all = vec![
         (libc::SYS_socket, 0, Op::Eq, libc::AF_UNIX as u64),
         (libc::SYS_prctl, 0, Op::Eq, libc::PR_SET_NAME as u64),
+        // Of the calling thread: those that it starts run on other cores than it.
+        (libc::SYS_sched_setaffinity, 0, Op::Eq, 0),
     ];
     for call in [libc::SYS_mmap, libc::SYS_mprotect] {
         let (argument, op, value) = not_executable();

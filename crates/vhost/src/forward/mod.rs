@@ -25,11 +25,12 @@ use std::time::{Duration, Instant};
 
 pub use mode::Mode;
 pub use report::{ChannelReport, PortReport, QueueReport, Report, ThreadReport};
-pub use thread::{IDLE_STEPS, bind};
+pub use thread::IDLE_STEPS;
 pub use turns::Turns;
 pub use worker::BURST;
 
 use crate::VhostError;
+use crate::affinity::bind;
 use crate::backend::Event;
 use crate::copy::{Channel, Channels};
 use crate::notify;

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::worker::Worker;
 use crate::VhostError;
@@ -28,19 +27,6 @@ pub(super) struct Thread {
     waiting: AtomicUsize,
     /// Ends a sleep.
     wake: OwnedFd,
-}
-
-/// Binds the calling thread to a core.
-///
-/// # Errors
-/// There is no such core, or this process may not use it.
-pub fn bind(core: usize) -> io::Result<()> {
-    if core >= CpuSet::MAX_CPU {
-        return Err(io::Error::from(io::ErrorKind::InvalidInput));
-    }
-    let mut set = CpuSet::new();
-    set.set(core);
-    Ok(sched_setaffinity(None, &set)?)
 }
 
 impl Thread {
