@@ -54,6 +54,8 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_fsync,
     libc::SYS_ftruncate,
     libc::SYS_getcwd,
+    // A work queue's device is looked for by name.
+    libc::SYS_getdents64,
     libc::SYS_lseek,
     libc::SYS_newfstatat,
     libc::SYS_openat,
@@ -101,13 +103,18 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_unlink,
 ];
 
-/// `ioctl` requests: the interface of a tap port (linux/if_tun.h), and whether stderr is a terminal.
+/// `TCGETS2` of linux/termios.h: newer C libraries ask so whether a file is a terminal.
+const TCGETS2: u64 = 0x802c_542a;
+
+/// `ioctl` requests: the interface of a tap port (linux/if_tun.h), and whether stderr is a terminal, and how wide.
 #[allow(clippy::unnecessary_cast)] // musl has them as c_int.
-const IOCTLS: [u64; 5] = [
+const IOCTLS: [u64; 7] = [
     libc::TUNSETIFF as u64,
     libc::TUNSETOFFLOAD as u64,
     libc::TUNSETVNETHDRSZ as u64,
     libc::TCGETS as u64,
+    TCGETS2,
+    libc::TIOCGWINSZ as u64,
     libc::FIONBIO as u64,
 ];
 
