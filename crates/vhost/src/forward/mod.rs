@@ -7,6 +7,7 @@
 
 mod answer;
 mod balance;
+mod change;
 mod generate;
 mod learn;
 mod mode;
@@ -32,7 +33,7 @@ pub use worker::BURST;
 use crate::VhostError;
 use crate::affinity::bind;
 use crate::backend::Event;
-use crate::copy::{Channel, Channels};
+use crate::copy::Channels;
 use crate::notify;
 use crate::port::Port;
 use generate::Generator;
@@ -205,16 +206,6 @@ impl Switch {
         true
     }
 
-    /// Numbers and names of the ports that are not being removed.
-    pub fn port_names(&self) -> Vec<(usize, String)> {
-        let ports = self.ports.iter().enumerate();
-        let staying = ports.filter_map(|(at, slot)| {
-            let slot = slot.as_ref().filter(|slot| !slot.leaving)?;
-            Some((at, slot.name.clone()))
-        });
-        staying.collect()
-    }
-
     /// Does something else with packets from now on; those of [`Mode::TxOnly`] have so many bytes (64
     /// to 9000). Returns whether it does: not while copies are in flight.
     pub fn set_mode(&mut self, mode: Mode, generated_bytes: usize) -> bool {
@@ -364,88 +355,6 @@ impl Switch {
                 return !leaving;
             }
         }
-    }
-
-    /// Calls `each` with the number and each port.
-    pub fn each_port(&self, mut each: impl FnMut(usize, &Port)) {
-        for (at, slot) in self.ports.iter().enumerate() {
-            if let Some(slot) = slot {
-                each(at, &slot.port);
-            }
-        }
-    }
-
-    /// Adds a channel to a thread, which waits meanwhile, and registers it with these ports' queues in both directions.
-    pub fn add_channel(&mut self, thread: usize, channel: Channel, ports: &[usize]) {
-        let mut worker = self.threads[thread].between_steps();
-        let channels = &mut worker.channels;
-        let at = channels.iter().position(Channel::is_closed);
-        let at = at.unwrap_or(channels.len());
-        let channel = channel.of_thread(thread);
-        match channels.get_mut(at) {
-            Some(closed) => *closed = channel,
-            None => channels.push(channel),
-        }
-        for slot in ports
-            .iter()
-            .filter_map(|port| self.ports.get(*port)?.as_ref())
-        {
-            if let Port::Vhost(port) = &*slot.port {
-                port.attach(channels, (&[at], &[at]));
-            }
-        }
-    }
-
-    /// Begins to remove a channel by its name: it gets no further copies, and goes when none is in flight. False if there
-    /// is none.
-    pub fn remove_channel(&mut self, name: &str) -> bool {
-        let mut found = false;
-        for thread in &self.threads {
-            let mut worker = thread.between_steps();
-            let named = worker.channels.iter().position(|c| c.name() == name);
-            if let Some(at) = named.filter(|_| !name.is_empty()) {
-                worker.close_channel(at);
-                found = true;
-            }
-        }
-        found
-    }
-
-    /// Whether a channel has this name.
-    pub fn has_channel(&self, name: &str) -> bool {
-        let has = |thread: &Arc<Thread>| {
-            let worker = thread.between_steps();
-            worker.channels.iter().any(|channel| channel.name() == name)
-        };
-        self.threads.iter().any(has)
-    }
-
-    /// Ports that were removed since this was called last, with their last counters.
-    pub fn take_removed(&mut self) -> Vec<PortReport> {
-        std::mem::take(&mut self.removed)
-    }
-
-    /// Calls `with` with the channels of a thread, which waits meanwhile.
-    pub fn with_channels<R>(&self, thread: usize, with: impl FnOnce(&mut Channels) -> R) -> R {
-        with(&mut self.threads[thread].between_steps().channels)
-    }
-
-    /// How long a port's turns were, at most.
-    pub fn turns(&self, port: usize) -> Turns {
-        let of = |watch: &Watch| watch.turns().get(port).copied().unwrap_or_default();
-        let threads = self
-            .threads
-            .iter()
-            .map(|thread| of(&thread.between_steps().watch));
-        threads.fold(of(&self.watch), Turns::max)
-    }
-
-    /// Packets taken from ports.
-    pub fn packets_switched(&self) -> u64 {
-        let threads = self.threads.iter();
-        threads
-            .map(|thread| thread.between_steps().packets_switched)
-            .sum()
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) struct Worker {
     steps: u32,
     given_up: u64,
     /// Channels that are closed when they are not in use.
-    closing: Vec<usize>,
+    pub(super) closing: Vec<usize>,
 }
 
 impl Worker {
@@ -267,6 +267,12 @@ impl Worker {
         if !self.closing.is_empty() {
             self.go_on_closing();
         }
+    }
+
+    /// Channels that are neither closed nor about to be.
+    pub(super) fn open_channels(&self) -> Vec<usize> {
+        let open = |at: &usize| !self.channels[*at].is_closed() && !self.closing.contains(at);
+        (0..self.channels.len()).filter(open).collect()
     }
 
     /// Gives a channel no further copies; it is closed when none is in flight.
