@@ -97,8 +97,11 @@ impl Thread {
             };
             let _ = rustix::event::poll(&mut polled, Some(&timeout));
         }
-        kicks.iter().for_each(notify::clear);
         notify::clear(&self.wake);
-        self.work().set_notification(false);
+        let mut worker = self.work();
+        // Of its pairs alone: what notifies of one that was handed over meanwhile is waited for elsewhere.
+        let (kicks, _) = worker.waits_on();
+        kicks.iter().for_each(notify::clear);
+        worker.set_notification(false);
     }
 }
