@@ -227,6 +227,8 @@ impl Switch {
     #[inline]
     pub fn step(&mut self, events: &mut Vec<Event>) -> bool {
         let busy = self.threads[0].work().step();
+        // Nothing is received from a pair on its way.
+        self.advance_moves();
         self.steps += 1;
         if !busy || self.steps >= CONTROL_EVERY {
             self.steps = 0;
@@ -374,6 +376,27 @@ impl Drop for Switch {
 mod tests {
     use super::*;
     use crate::port::{VhostPort, VhostSetup};
+
+    /// A pair that has drained is handed over by the next step, however busy the thread is.
+    #[test]
+    fn a_pair_is_handed_over_within_two_steps() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let lists = vec![Channels::new(), Channels::new()];
+        let mut switch = Switch::with_threads(lists, Mode::TxOnly).expect("threads");
+        switch.set_balances(false);
+        for name in ["a", "b", "c"] {
+            let setup = VhostSetup::default();
+            let port = VhostPort::open(&dir.path().join(name), &setup, &mut []);
+            switch.add_port(name, Port::Vhost(Box::new(port.expect("a socket"))));
+        }
+        assert!(switch.step(&mut Vec::new()), "it generates packets");
+        // The second thread has the second port's.
+        assert!(switch.move_pair(2, 0, 1));
+        for _ in 0..2 {
+            assert!(switch.step(&mut Vec::new()), "the first port's are left");
+        }
+        assert_eq!((switch.moving(), switch.thread_of(2, 0)), (0, Some(1)));
+    }
 
     /// A turn that is over takes no further pair, and the next one begins there.
     #[test]

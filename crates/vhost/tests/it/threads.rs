@@ -136,7 +136,6 @@ fn move_under_traffic(kind: Kind, virtual_device: bool, moves: u64) {
             flows[at].go_on(&mut guests[at], most, &mut rng);
         }
         switch.step(&mut events);
-        switch.poll_control(&mut events);
         let (port, to) = (
             rng.next_u32() as usize % 2,
             rng.next_u32() as usize % THREADS,
