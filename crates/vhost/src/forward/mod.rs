@@ -288,12 +288,16 @@ impl Switch {
                 continue;
             }
             self.moves.retain(|m| m.port() != at);
+            let mut turns = self.watch.turns()[at];
             for thread in &self.threads {
-                thread.between_steps().remove_port(at);
+                let mut worker = thread.between_steps();
+                worker.remove_port(at);
+                turns = turns.max(worker.watch.turns()[at]);
             }
             let table = self.table.write();
             table.unwrap_or_else(PoisonError::into_inner).forget(at);
-            let last = self.port_report(at, self.born.elapsed().as_secs_f64(), &BTreeMap::new());
+            let seconds = self.born.elapsed().as_secs_f64();
+            let last = self.port_report(at, turns, seconds, &BTreeMap::new());
             self.removed.extend(last);
             self.ports[at] = None;
         }

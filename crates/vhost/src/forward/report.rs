@@ -145,6 +145,7 @@ impl Switch {
     pub fn report(&self, seconds: f64) -> Report {
         let mut threads = Vec::new();
         let (mut channels, mut owners) = (Vec::new(), Vec::new());
+        let mut turns = self.watch.turns().to_vec();
         for (at, thread) in self.threads.iter().enumerate() {
             let mut worker = thread.between_steps();
             let ports = (0..self.ports.len()).filter(|port| self.ports[*port].is_some());
@@ -159,11 +160,15 @@ impl Switch {
                 pairs: owners.len() - before,
                 packets_switched: worker.packets_switched,
             });
+            for (most, of) in turns.iter_mut().zip(worker.watch.turns()) {
+                *most = most.max(*of);
+            }
             let open = worker.channels.iter().filter(|c| !c.is_closed());
             channels.extend(open.map(|c| channel_report(at, c)));
         }
         let owners: BTreeMap<(usize, usize), usize> = owners.into_iter().collect();
-        let ports = (0..self.ports.len()).filter_map(|at| self.port_report(at, seconds, &owners));
+        let ports = turns.into_iter().enumerate();
+        let ports = ports.filter_map(|(at, turns)| self.port_report(at, turns, seconds, &owners));
         let ports: Vec<PortReport> = ports.collect();
         let queues = ports.iter().flat_map(|port| &port.queues);
         let core = queues.map(|queue| by_core(&queue.counters)).sum();
@@ -190,6 +195,7 @@ impl Switch {
     pub(super) fn port_report(
         &self,
         at: usize,
+        turns: Turns,
         seconds: f64,
         owners: &BTreeMap<(usize, usize), usize>,
     ) -> Option<PortReport> {
@@ -209,7 +215,7 @@ impl Switch {
         Some(PortReport {
             name: slot.name.clone(),
             connected,
-            turns: self.turns(at),
+            turns,
             control,
             queues,
         })
