@@ -379,6 +379,7 @@ impl Drop for Switch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::Packet;
     use crate::port::{VhostPort, VhostSetup};
 
     /// A pair that has drained is handed over by the next step, however busy the thread is.
@@ -400,6 +401,41 @@ mod tests {
             assert!(switch.step(&mut Vec::new()), "the first port's are left");
         }
         assert_eq!((switch.moving(), switch.thread_of(2, 0)), (0, Some(1)));
+    }
+
+    /// A switch with these ports, and a packet from the first one's guest.
+    fn with_packet(dir: &std::path::Path, names: &[&str]) -> Switch {
+        let ports = names.iter().map(|name| {
+            let port = VhostPort::open(&dir.join(name), &VhostSetup::default(), &mut []);
+            Port::Vhost(Box::new(port.expect("a socket")))
+        });
+        let switch = Switch::new(ports.collect(), Channels::new(), Mode::Io);
+        let inject = |port: &VhostPort| port.queues().lock(1).inject(Packet::from_bytes(&[7; 60]));
+        switch.each_port(|at, port| match port {
+            Port::Vhost(port) if at == 0 => inject(port),
+            _ => {}
+        });
+        switch
+    }
+
+    /// Packets that the first port's queues have dropped: to the guest, from it.
+    fn dropped(switch: &Switch) -> [u64; 2] {
+        let queues = &switch.report(1.0).ports[0].queues;
+        [0, 1].map(|queue| queues[queue].counters.drops.disabled)
+    }
+
+    #[test]
+    fn packets_for_a_peer_that_was_removed_are_dropped_and_counted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut alone = with_packet(dir.path(), &["a"]);
+        alone.step(&mut Vec::new());
+        assert_eq!(dropped(&alone), [1, 0], "wired to itself");
+        let mut switch = with_packet(dir.path(), &["b", "c"]);
+        assert!(switch.remove_port(1, &mut Vec::new()));
+        switch.poll_control(&mut Vec::new());
+        assert_eq!(switch.take_removed().len(), 1);
+        switch.step(&mut Vec::new());
+        assert_eq!(dropped(&switch), [0, 1]);
     }
 
     /// A turn that is over takes no further pair, and the next one begins there.

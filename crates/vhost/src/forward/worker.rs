@@ -364,7 +364,7 @@ impl Worker {
             return received.in_flight;
         }
         self.packets_switched += count as u64;
-        self.dispatch(at);
+        self.dispatch(at, pair);
         let mut load = start.elapsed();
         *own += load;
         for to in 0..self.ports.len() {

@@ -58,8 +58,8 @@ impl Xdp {
         &self.queues
     }
 
-    pub(super) fn sending_queue(&mut self) -> &mut Queue {
-        &mut self.queues[0]
+    pub(super) fn queues_mut(&mut self) -> &mut [Queue] {
+        &mut self.queues
     }
 
     pub(super) fn receive(&mut self, pool: &mut Pool, out: &mut Vec<Packet>, max: usize) -> usize {

@@ -7,18 +7,13 @@ use super::super::{Mode, answer, mode};
 use super::{BURST, Worker};
 
 impl Worker {
-    /// Decides where the packets go that came in at a port.
-    pub(super) fn dispatch(&mut self, at: usize) {
-        // Ports are wired in pairs; one that is alone, to itself.
-        let peer = match at ^ 1 {
-            peer if self.present.get(peer) == Some(&true) => peer,
-            _ => at,
-        };
+    /// Decides where the packets go that came in at a port, on this pair.
+    pub(super) fn dispatch(&mut self, at: usize, pair: usize) {
         match self.mode {
-            Mode::Io => self.outgoing[peer].append(&mut self.packets),
+            Mode::Io => self.dispatch_to_peer(at, pair),
             Mode::Mac => {
                 self.packets.iter_mut().for_each(mode::swap_addresses);
-                self.outgoing[peer].append(&mut self.packets);
+                self.dispatch_to_peer(at, pair);
             }
             Mode::RxOnly => self.packets.drain(..).for_each(|p| self.pool.put(p)),
             Mode::TxOnly => {
@@ -35,6 +30,24 @@ impl Worker {
             }
             Mode::Switch => self.learn_and_dispatch(at),
         }
+    }
+
+    /// Ports are wired in pairs; one that has never had a peer, to itself. What is for a peer that was removed is
+    /// dropped.
+    fn dispatch_to_peer(&mut self, at: usize, pair: usize) {
+        match self.present.get(at ^ 1) {
+            Some(true) => self.outgoing[at ^ 1].append(&mut self.packets),
+            None => self.outgoing[at].append(&mut self.packets),
+            Some(false) => self.drop_received(at, pair),
+        }
+    }
+
+    /// Sends what came in on a pair nowhere.
+    pub(super) fn drop_received(&mut self, at: usize, pair: usize) {
+        if let (Some(port), 1..) = (&self.ports[at], self.packets.len()) {
+            port.count_unsent(pair, self.packets.len() as u64);
+        }
+        self.packets.drain(..).for_each(|p| self.pool.put(p));
     }
 
     fn learn_and_dispatch(&mut self, at: usize) {
