@@ -438,6 +438,14 @@ mod tests {
         assert_eq!(dropped(&switch), [0, 1]);
     }
 
+    #[test]
+    fn packets_that_come_while_it_closes_are_counted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut switch = with_packet(dir.path(), &["a", "b"]);
+        assert!(switch.close(Duration::from_secs(10), &mut Vec::new()));
+        assert_eq!(dropped(&switch), [0, 1]);
+    }
+
     /// A turn that is over takes no further pair, and the next one begins there.
     #[test]
     fn a_turn_that_is_over_leaves_the_other_pairs_to_the_next() {

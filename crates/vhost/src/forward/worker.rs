@@ -139,10 +139,7 @@ impl Worker {
         let Some(port) = self.ports[at].take() else {
             return;
         };
-        for (pair, packets) in self.behind[at].drain(..) {
-            port.count_dropped(pair, packets.len() as u64);
-            packets.into_iter().for_each(|packet| self.pool.put(packet));
-        }
+        self.drop_behind(at, &port);
         // It sent nothing that waits: packets of its guest go on to others.
         self.own[at].clear();
         self.waits_for[at].clear();
@@ -441,16 +438,25 @@ impl Worker {
         (kicks, interfaces)
     }
 
-    /// Takes what the guests have sent, to no end: copies in flight end.
+    /// Drops what is still to be sent to a port.
+    fn drop_behind(&mut self, at: usize, port: &Port) {
+        for (pair, packets) in self.behind[at].drain(..) {
+            port.count_dropped(pair, packets.len() as u64);
+            packets.into_iter().for_each(|packet| self.pool.put(packet));
+        }
+    }
+
+    /// Takes what the guests have sent, and drops it: copies in flight end.
     pub(super) fn discard(&mut self) {
         for at in 0..self.ports.len() {
+            let Some(port) = self.ports[at].clone() else {
+                continue;
+            };
+            self.drop_behind(at, &port);
             for index in 0..self.own[at].len() {
-                let Some(port) = &self.ports[at] else {
-                    continue;
-                };
                 let (pair, channels) = (self.own[at][index].pair, &mut self.channels);
                 port.receive(pair, channels, &mut self.pool, &mut self.packets, BURST);
-                self.packets.clear();
+                self.drop_received(at, pair);
             }
             self.poll_copies(at);
         }

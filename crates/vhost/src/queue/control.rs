@@ -115,7 +115,7 @@ impl Queue {
     /// Whether a fetch is allowed: started, sound, not draining. A disabled transmit queue is
     /// fetched from too, and its packets are discarded.
     #[inline]
-    pub(super) fn may_fetch(&self) -> bool {
+    pub(crate) fn may_fetch(&self) -> bool {
         let enabled = self.enabled || self.direction == Direction::FromGuest;
         enabled && !self.draining && self.is_running()
     }
