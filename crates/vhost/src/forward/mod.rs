@@ -70,6 +70,8 @@ pub struct Switch {
     table: Arc<RwLock<Table>>,
     moves: Vec<Move>,
     removed: Vec<PortReport>,
+    /// Copies that the core has made for ports that are gone.
+    removed_by_core: u64,
     born: Instant,
     handed_over: u64,
     stayed: u64,
@@ -112,6 +114,7 @@ impl Switch {
             table,
             moves: Vec::new(),
             removed: Vec::new(),
+            removed_by_core: 0,
             born: Instant::now(),
             handed_over: 0,
             stayed: 0,
@@ -298,6 +301,7 @@ impl Switch {
             table.unwrap_or_else(PoisonError::into_inner).forget(at);
             let seconds = self.born.elapsed().as_secs_f64();
             let last = self.port_report(at, turns, seconds, &BTreeMap::new());
+            self.removed_by_core += last.as_ref().map_or(0, PortReport::by_core);
             self.removed.extend(last);
             self.ports[at] = None;
         }

@@ -2,7 +2,7 @@
 
 mod dispatch;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
@@ -80,6 +80,8 @@ pub(super) struct Worker {
     given_up: u64,
     /// Channels that are closed when they are not in use.
     pub(super) closing: Vec<usize>,
+    /// Copies of channels that are closed, by who made them.
+    pub(super) closed_copies: BTreeMap<&'static str, u64>,
 }
 
 impl Worker {
@@ -108,6 +110,7 @@ impl Worker {
             steps: 0,
             given_up: queue::given_up(),
             closing: Vec::new(),
+            closed_copies: BTreeMap::new(),
         }
     }
 
@@ -274,7 +277,9 @@ impl Worker {
 
     /// Gives a channel no further copies; it is closed when none is in flight.
     pub(super) fn close_channel(&mut self, at: usize) {
-        self.closing.push(at);
+        if !self.closing.contains(&at) {
+            self.closing.push(at);
+        }
         self.go_on_closing();
     }
 
@@ -282,6 +287,7 @@ impl Worker {
     fn go_on_closing(&mut self) {
         let Worker {
             closing,
+            closed_copies,
             channels,
             ports,
             ..
@@ -296,6 +302,8 @@ impl Worker {
             }
             let waits = channels[*at].is_in_use();
             if !waits {
+                let (copies, _, failed) = channels[*at].counts();
+                *closed_copies.entry(channels[*at].executor()).or_default() += copies - failed;
                 channels[*at].close();
             }
             waits

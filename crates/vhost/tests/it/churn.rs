@@ -115,5 +115,13 @@ fn a_port_that_goes_under_traffic_stops_no_other() {
             gone |= !switch.take_removed().is_empty();
         }
     }
+    let report = switch.report(1.0);
+    let present = report.ports.iter().flat_map(|port| &port.queues);
+    let present: u64 = present.map(|queue| queue.counters.copies_core).sum();
+    let all = report.copies_by_executor["core"];
+    assert!(
+        all >= present + u64::from(CYCLES),
+        "those of ports that are gone count"
+    );
     assert!(switch.close(Duration::from_secs(10), &mut events));
 }
