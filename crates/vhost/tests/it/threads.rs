@@ -140,12 +140,15 @@ fn move_under_traffic(kind: Kind, virtual_device: bool, moves: u64) {
             rng.next_u32() as usize % 2,
             rng.next_u32() as usize % THREADS,
         );
+        let mut now = 0;
         switch.each_port(|at, of| {
             if at == port {
-                of.each_queue(|queue| in_flight += queue.in_flight());
+                of.each_queue(|queue| now += queue.in_flight());
             }
         });
-        switch.move_pair(port, 0, to);
+        if switch.move_pair(port, 0, to) {
+            in_flight += now;
+        }
     }
     let sent = flows.each_ref().map(|flow| flow.sent);
     while flows[0].received < sent[1] || flows[1].received < sent[0] {
