@@ -119,7 +119,7 @@ impl Endpoint {
         }
     }
 
-    /// Accepts, connects, handles messages. Never blocks; call it often. Returns whether anything was done.
+    /// Accepts, connects, handles messages. Waits for other threads to leave its queues, and for nothing else; call it often. Returns whether anything was done.
     pub fn poll(&mut self, now: Instant, events: &mut Vec<Event>) -> bool {
         let before = self.backend.stats().sum();
         self.go_on(now, events);

@@ -1,7 +1,7 @@
 //! A switch on one thread or several: ports, channels, and what is done with packets.
 //!
 //! Each pair of a port is received from by one thread, which also sends its packets: the order of a flow is
-//! that of one thread. Any thread sends to any port: a queue to the guest has a lock, held for one burst, and the
+//! that of one thread. Any thread sends to any port: a queue to the guest has a lock, held for a turn at most, and the
 //! copies are made by the channels of the thread that sends. The first thread, which calls [`Switch::step`],
 //! also handles the messages of all front ends; what these change is under the queues' locks.
 
