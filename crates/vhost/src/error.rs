@@ -147,6 +147,11 @@ pub enum VhostError {
         #[source]
         source: io::Error,
     },
+    /// Guests cannot be notified.
+    #[error(
+        "cannot set up the asynchronous I/O that notifies guests (io_setup; see fs.aio-max-nr)"
+    )]
+    Notifier(#[source] io::Error),
     /// The guard against truncated memory files cannot be set up.
     #[error("cannot install the handler of SIGBUS")]
     Guard(#[source] io::Error),

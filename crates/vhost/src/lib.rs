@@ -11,6 +11,7 @@
 //!
 //! From the bottom up:
 //!
+//! - [`affinity`]: cores that threads run on;
 //! - [`protocol`]: messages and what a session has agreed on, without I/O;
 //! - [`memory`]: the front end's regions: mapped, translated, guarded against truncated files;
 //! - [`ring`]: split and packed virtqueues (virtio 1.3, 2.7 and 2.8);
@@ -26,6 +27,7 @@
 //!
 //! `examples/echo.rs` is a whole back end in a few dozen lines.
 
+pub mod affinity;
 pub mod backend;
 pub mod copy;
 mod error;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use dray_vhost::affinity::unbound;
 use dray_vhost::copy::{Channel, Channels, CopyEngine, open_cpu, open_hw, open_virtual};
 
 use super::MoverKind;
@@ -180,7 +181,7 @@ pub(super) fn open_one(mover: MoverKind, name: &str) -> anyhow::Result<Channel> 
         MoverKind::Sync | MoverKind::Cpu => open_cpu(),
         MoverKind::Hw => open_hw(Some(name))?,
         // A device of its own: the others have their work queues already.
-        MoverKind::Virtual => open_virtual(1)?.remove(0),
+        MoverKind::Virtual => unbound(|| open_virtual(1))??.remove(0),
     };
     Ok(Channel::new(name, engine))
 }

@@ -92,7 +92,10 @@ impl Control {
                 Step::End => return false,
                 Step::Ask(line) => match ask(&line) {
                     Ok(answer) => client.answer(&answer),
-                    Err(port) => client.removes = Some(port),
+                    Err(port) => {
+                        client.removes = Some(port);
+                        client.until = Instant::now() + PATIENCE;
+                    }
                 },
             }
             Instant::now() < client.until
@@ -198,6 +201,12 @@ pub(super) fn ask(path: &Path, request: &str) -> anyhow::Result<String> {
             "start one with: dray vhost --control PATH --port ...",
         )
     };
+    if request.contains('\n') {
+        return Err(Usage::error(
+            format!("{request:?} has a line break; a request is one line"),
+            "name it without one",
+        ));
+    }
     let mut stream = UnixStream::connect(path).map_err(unreachable)?;
     let patience = Some(2 * PATIENCE);
     stream.set_read_timeout(patience).map_err(unreachable)?;
@@ -265,6 +274,13 @@ mod tests {
         let refused = exchange(&mut control, &path, &long);
         assert!(refused.starts_with("error a request has 4096"), "{refused}");
         assert!(!control.is_busy());
+    }
+
+    #[test]
+    fn a_name_with_a_line_break_is_refused_before_it_is_asked() {
+        let nowhere = Path::new("/there/is/none");
+        let error = ask(nowhere, "port add /tmp/a\nb").expect_err("two lines");
+        assert!(error.to_string().contains("line break"), "{error}");
     }
 
     #[test]

@@ -17,29 +17,34 @@ impl FromStr for Cores {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Cores, String> {
-        let mut cores: Vec<usize> = Vec::new();
-        for part in text.split(',') {
-            let error = || format!("{part:?} is no core, and no range such as 2-3");
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let first: usize = first.trim().parse().map_err(|_| error())?;
-            let last: usize = last.trim().parse().map_err(|_| error())?;
-            if last < first {
-                return Err(format!("{part:?} ends before it begins"));
-            }
-            for core in first..=last {
-                if cores.contains(&core) {
-                    return Err(format!(
-                        "core {core} is named twice: a thread needs one of its own"
-                    ));
-                }
-                if cores.len() == MOST {
-                    return Err(format!("more than {MOST} cores"));
-                }
-                cores.push(core);
-            }
-        }
-        Ok(Cores(cores))
+        parse(text, MOST).map(Cores)
     }
+}
+
+/// The cores of a list, at most so many.
+fn parse(text: &str, most: usize) -> Result<Vec<usize>, String> {
+    let mut cores: Vec<usize> = Vec::new();
+    for part in text.split(',') {
+        let error = || format!("{part:?} is no core, and no range such as 2-3");
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: usize = first.trim().parse().map_err(|_| error())?;
+        let last: usize = last.trim().parse().map_err(|_| error())?;
+        if last < first {
+            return Err(format!("{part:?} ends before it begins"));
+        }
+        for core in first..=last {
+            if cores.contains(&core) {
+                return Err(format!(
+                    "core {core} is named twice: a thread needs one of its own"
+                ));
+            }
+            if cores.len() == most {
+                return Err(format!("more than {most} cores"));
+            }
+            cores.push(core);
+        }
+    }
+    Ok(cores)
 }
 
 impl Cores {
@@ -53,10 +58,8 @@ impl Cores {
             return Ok(&self.0);
         };
         let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-        let exists = online
-            .trim()
-            .parse::<Cores>()
-            .is_ok_and(|online| online.0.contains(core));
+        let online = parse(online.trim(), CpuSet::MAX_CPU);
+        let exists = online.is_ok_and(|online| online.contains(core));
         let why = match exists {
             true => format!("this process may not use core {core}"),
             false => format!("there is no core {core}"),
@@ -116,6 +119,11 @@ mod tests {
                 .contains("core 1 is named twice")
         );
         assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+    }
+
+    #[test]
+    fn a_machine_may_have_more_cores_than_a_switch_threads() {
+        assert_eq!(parse("0-95", CpuSet::MAX_CPU).map(|c| c.len()), Ok(96));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use dray_vhost::backend::Event;
-use dray_vhost::copy::Channel;
 use dray_vhost::forward::{PortReport, Switch};
 
 use super::assign::{self, Wire};
@@ -191,23 +190,25 @@ impl Terms {
         if !port.has_full_path() {
             return Err("give the whole path: the switch may have another directory".into());
         }
-        if switch.port_names().len() >= self.ports {
+        // Those that are being removed have their sockets and their memory still.
+        let leaving = switch.leaving_names();
+        if switch.port_names().len() + leaving.len() >= self.ports {
             return Err(format!("there are {} ports, as many as can be", self.ports));
+        }
+        if leaving.iter().any(|name| is_named(name, port.target())) {
+            return Err(format!("{} is being removed; try again", port.target()));
         }
         if port_named(switch, port.target()).is_ok() {
             return Err(format!("there is a port {}", port.target()));
         }
         let at = switch.port_names().len();
         let wires = (0..switch.threads()).map(|thread| {
-            switch.with_channels(thread, |channels| {
-                let open = (0..channels.len()).filter(|c| !channels[*c].is_closed());
-                let open: Vec<usize> = open.collect();
-                let nth = |n: usize| open.get(n % open.len().max(1)).copied();
-                Wire {
-                    to_guest: nth(2 * at).into_iter().collect(),
-                    from_guest: nth(2 * at + 1).into_iter().collect(),
-                }
-            })
+            let open = switch.open_channels(thread);
+            let nth = |n: usize| open.get(n % open.len().max(1)).copied();
+            Wire {
+                to_guest: nth(2 * at).into_iter().collect(),
+                from_guest: nth(2 * at + 1).into_iter().collect(),
+            }
         });
         let wires: Vec<Wire> = wires.collect();
         let added = port.add(switch, &wires, self.copy_threshold, self.share);
@@ -227,10 +228,7 @@ impl Terms {
                 (queue, number.ok_or_else(error)?)
             }
             None => {
-                let count = |thread: &usize| {
-                    let open = |c: &&Channel| !c.is_closed();
-                    switch.with_channels(*thread, |c| c.iter().filter(open).count())
-                };
+                let count = |thread: &usize| switch.open_channels(*thread).len();
                 (text, (0..switch.threads()).min_by_key(count).unwrap_or(0))
             }
         };
@@ -239,19 +237,22 @@ impl Terms {
         }
         let channel = assign::open_one(self.mover, queue);
         let channel = channel.map_err(|error| with_causes(error.as_ref()))?;
-        let mut all = Vec::new();
-        switch.each_port(|at, _| all.push(at));
-        let ports = port.map_or(all, |port| vec![port]);
+        let all = || switch.port_names().into_iter().map(|(at, _)| at).collect();
+        let ports = port.map_or_else(all, |port| vec![port]);
         switch.add_channel(thread, channel, &ports);
         Ok(String::new())
     }
 }
 
+/// Whether a port with this name is meant, with or without its options.
+fn is_named(name: &str, text: &str) -> bool {
+    name == text || name.split(',').next() == Some(text)
+}
+
 /// The number and the name of a port that is named with or without its options.
 fn port_named(switch: &Switch, text: &str) -> Result<(usize, String), String> {
-    let is = |name: &str| name == text || name.split(',').next() == Some(text);
     let mut all = switch.port_names().into_iter();
-    let found = all.find(|(_, name)| is(name));
+    let found = all.find(|(_, name)| is_named(name, text));
     found.ok_or_else(|| format!("there is no port {text}"))
 }
 

@@ -8,6 +8,7 @@ use super::connection::{Connection, Received};
 use super::device::{Backend, Handled};
 use super::listener::{Listener, connect};
 use crate::VhostError;
+use crate::notify;
 use crate::protocol::Options;
 use crate::queue;
 use crate::ring::RingFault;
@@ -73,8 +74,9 @@ impl Endpoint {
     /// Listens at a path, or begins to try to connect to it.
     ///
     /// # Errors
-    /// The socket cannot be created.
+    /// The socket cannot be created, or the kernel has no asynchronous I/O for notifications.
     pub fn new(path: &Path, role: Role, options: Options) -> Result<Endpoint, VhostError> {
+        notify::prepare()?;
         let listener = match role {
             Role::Server => Some(Listener::bind(path)?),
             Role::Client => None,
@@ -117,7 +119,7 @@ impl Endpoint {
         }
     }
 
-    /// Accepts, connects, handles messages. Never blocks; call it often. Returns whether anything was done.
+    /// Accepts, connects, handles messages. Waits for other threads to leave its queues, and for nothing else; call it often. Returns whether anything was done.
     pub fn poll(&mut self, now: Instant, events: &mut Vec<Event>) -> bool {
         let before = self.backend.stats().sum();
         self.go_on(now, events);

@@ -1,12 +1,13 @@
 //! A switch on one thread or several: ports, channels, and what is done with packets.
 //!
 //! Each pair of a port is received from by one thread, which also sends its packets: the order of a flow is
-//! that of one thread. Any thread sends to any port: a queue to the guest has a lock, held for one burst, and the
+//! that of one thread. Any thread sends to any port: a queue to the guest has a lock, held for a turn at most, and the
 //! copies are made by the channels of the thread that sends. The first thread, which calls [`Switch::step`],
 //! also handles the messages of all front ends; what these change is under the queues' locks.
 
 mod answer;
 mod balance;
+mod change;
 mod generate;
 mod learn;
 mod mode;
@@ -25,13 +26,15 @@ use std::time::{Duration, Instant};
 
 pub use mode::Mode;
 pub use report::{ChannelReport, PortReport, QueueReport, Report, ThreadReport};
-pub use thread::{IDLE_STEPS, bind};
+pub use thread::IDLE_STEPS;
 pub use turns::Turns;
 pub use worker::BURST;
 
 use crate::VhostError;
+use crate::affinity::bind;
 use crate::backend::Event;
-use crate::copy::{Channel, Channels};
+use crate::copy::Channels;
+use crate::notify;
 use crate::port::Port;
 use generate::Generator;
 use learn::Table;
@@ -67,6 +70,8 @@ pub struct Switch {
     table: Arc<RwLock<Table>>,
     moves: Vec<Move>,
     removed: Vec<PortReport>,
+    /// Copies that the core has made for ports that are gone.
+    removed_by_core: u64,
     born: Instant,
     handed_over: u64,
     stayed: u64,
@@ -82,9 +87,9 @@ impl Switch {
     /// A switch on the calling thread of these ports, whose copies these channels make.
     ///
     /// # Panics
-    /// If the kernel has no eventfd left.
+    /// Where [`Switch::with_threads`] has an error.
     pub fn new(ports: Vec<Port>, channels: Channels, mode: Mode) -> Switch {
-        let mut switch = Switch::with_threads(vec![channels], mode).expect("an eventfd");
+        let mut switch = Switch::with_threads(vec![channels], mode).expect("a switch");
         for (at, port) in ports.into_iter().enumerate() {
             switch.add_port(&at.to_string(), port);
         }
@@ -95,8 +100,9 @@ impl Switch {
     /// [`Channel::of_thread`] N.
     ///
     /// # Errors
-    /// The process has no file descriptor left.
+    /// The process has no file descriptor left, or the kernel no asynchronous I/O for notifications.
     pub fn with_threads(channels: Vec<Channels>, mode: Mode) -> Result<Switch, VhostError> {
+        notify::prepare()?;
         let table = Arc::<RwLock<Table>>::default();
         let thread = |channels| Thread::new(Worker::new(channels, mode, table.clone()));
         Ok(Switch {
@@ -108,6 +114,7 @@ impl Switch {
             table,
             moves: Vec::new(),
             removed: Vec::new(),
+            removed_by_core: 0,
             born: Instant::now(),
             handed_over: 0,
             stayed: 0,
@@ -202,16 +209,6 @@ impl Switch {
         true
     }
 
-    /// Numbers and names of the ports that are not being removed.
-    pub fn port_names(&self) -> Vec<(usize, String)> {
-        let ports = self.ports.iter().enumerate();
-        let staying = ports.filter_map(|(at, slot)| {
-            let slot = slot.as_ref().filter(|slot| !slot.leaving)?;
-            Some((at, slot.name.clone()))
-        });
-        staying.collect()
-    }
-
     /// Does something else with packets from now on; those of [`Mode::TxOnly`] have so many bytes (64
     /// to 9000). Returns whether it does: not while copies are in flight.
     pub fn set_mode(&mut self, mode: Mode, generated_bytes: usize) -> bool {
@@ -233,6 +230,8 @@ impl Switch {
     #[inline]
     pub fn step(&mut self, events: &mut Vec<Event>) -> bool {
         let busy = self.threads[0].work().step();
+        // Nothing is received from a pair on its way.
+        self.advance_moves();
         self.steps += 1;
         if !busy || self.steps >= CONTROL_EVERY {
             self.steps = 0;
@@ -292,12 +291,17 @@ impl Switch {
                 continue;
             }
             self.moves.retain(|m| m.port() != at);
+            let mut turns = self.watch.turns()[at];
             for thread in &self.threads {
-                thread.between_steps().remove_port(at);
+                let mut worker = thread.between_steps();
+                worker.remove_port(at);
+                turns = turns.max(worker.watch.turns()[at]);
             }
             let table = self.table.write();
             table.unwrap_or_else(PoisonError::into_inner).forget(at);
-            let last = self.port_report(at, self.born.elapsed().as_secs_f64(), &BTreeMap::new());
+            let seconds = self.born.elapsed().as_secs_f64();
+            let last = self.port_report(at, turns, seconds, &BTreeMap::new());
+            self.removed_by_core += last.as_ref().map_or(0, PortReport::by_core);
             self.removed.extend(last);
             self.ports[at] = None;
         }
@@ -362,88 +366,6 @@ impl Switch {
             }
         }
     }
-
-    /// Calls `each` with the number and each port.
-    pub fn each_port(&self, mut each: impl FnMut(usize, &Port)) {
-        for (at, slot) in self.ports.iter().enumerate() {
-            if let Some(slot) = slot {
-                each(at, &slot.port);
-            }
-        }
-    }
-
-    /// Adds a channel to a thread, which waits meanwhile, and registers it with these ports' queues in both directions.
-    pub fn add_channel(&mut self, thread: usize, channel: Channel, ports: &[usize]) {
-        let mut worker = self.threads[thread].between_steps();
-        let channels = &mut worker.channels;
-        let at = channels.iter().position(Channel::is_closed);
-        let at = at.unwrap_or(channels.len());
-        let channel = channel.of_thread(thread);
-        match channels.get_mut(at) {
-            Some(closed) => *closed = channel,
-            None => channels.push(channel),
-        }
-        for slot in ports
-            .iter()
-            .filter_map(|port| self.ports.get(*port)?.as_ref())
-        {
-            if let Port::Vhost(port) = &*slot.port {
-                port.attach(channels, (&[at], &[at]));
-            }
-        }
-    }
-
-    /// Begins to remove a channel by its name: it gets no further copies, and goes when none is in flight. False if there
-    /// is none.
-    pub fn remove_channel(&mut self, name: &str) -> bool {
-        let mut found = false;
-        for thread in &self.threads {
-            let mut worker = thread.between_steps();
-            let named = worker.channels.iter().position(|c| c.name() == name);
-            if let Some(at) = named.filter(|_| !name.is_empty()) {
-                worker.close_channel(at);
-                found = true;
-            }
-        }
-        found
-    }
-
-    /// Whether a channel has this name.
-    pub fn has_channel(&self, name: &str) -> bool {
-        let has = |thread: &Arc<Thread>| {
-            let worker = thread.between_steps();
-            worker.channels.iter().any(|channel| channel.name() == name)
-        };
-        self.threads.iter().any(has)
-    }
-
-    /// Ports that were removed since this was called last, with their last counters.
-    pub fn take_removed(&mut self) -> Vec<PortReport> {
-        std::mem::take(&mut self.removed)
-    }
-
-    /// Calls `with` with the channels of a thread, which waits meanwhile.
-    pub fn with_channels<R>(&self, thread: usize, with: impl FnOnce(&mut Channels) -> R) -> R {
-        with(&mut self.threads[thread].between_steps().channels)
-    }
-
-    /// How long a port's turns were, at most.
-    pub fn turns(&self, port: usize) -> Turns {
-        let of = |watch: &Watch| watch.turns().get(port).copied().unwrap_or_default();
-        let threads = self
-            .threads
-            .iter()
-            .map(|thread| of(&thread.between_steps().watch));
-        threads.fold(of(&self.watch), Turns::max)
-    }
-
-    /// Packets taken from ports.
-    pub fn packets_switched(&self) -> u64 {
-        let threads = self.threads.iter();
-        threads
-            .map(|thread| thread.between_steps().packets_switched)
-            .sum()
-    }
 }
 
 impl Drop for Switch {
@@ -461,7 +383,72 @@ impl Drop for Switch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::Packet;
     use crate::port::{VhostPort, VhostSetup};
+
+    /// A pair that has drained is handed over by the next step, however busy the thread is.
+    #[test]
+    fn a_pair_is_handed_over_within_two_steps() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let lists = vec![Channels::new(), Channels::new()];
+        let mut switch = Switch::with_threads(lists, Mode::TxOnly).expect("threads");
+        switch.set_balances(false);
+        for name in ["a", "b", "c"] {
+            let setup = VhostSetup::default();
+            let port = VhostPort::open(&dir.path().join(name), &setup, &mut []);
+            switch.add_port(name, Port::Vhost(Box::new(port.expect("a socket"))));
+        }
+        assert!(switch.step(&mut Vec::new()), "it generates packets");
+        // The second thread has the second port's.
+        assert!(switch.move_pair(2, 0, 1));
+        for _ in 0..2 {
+            assert!(switch.step(&mut Vec::new()), "the first port's are left");
+        }
+        assert_eq!((switch.moving(), switch.thread_of(2, 0)), (0, Some(1)));
+    }
+
+    /// A switch with these ports, and a packet from the first one's guest.
+    fn with_packet(dir: &std::path::Path, names: &[&str]) -> Switch {
+        let ports = names.iter().map(|name| {
+            let port = VhostPort::open(&dir.join(name), &VhostSetup::default(), &mut []);
+            Port::Vhost(Box::new(port.expect("a socket")))
+        });
+        let switch = Switch::new(ports.collect(), Channels::new(), Mode::Io);
+        let inject = |port: &VhostPort| port.queues().lock(1).inject(Packet::from_bytes(&[7; 60]));
+        switch.each_port(|at, port| match port {
+            Port::Vhost(port) if at == 0 => inject(port),
+            _ => {}
+        });
+        switch
+    }
+
+    /// Packets that the first port's queues have dropped: to the guest, from it.
+    fn dropped(switch: &Switch) -> [u64; 2] {
+        let queues = &switch.report(1.0).ports[0].queues;
+        [0, 1].map(|queue| queues[queue].counters.drops.disabled)
+    }
+
+    #[test]
+    fn packets_for_a_peer_that_was_removed_are_dropped_and_counted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut alone = with_packet(dir.path(), &["a"]);
+        alone.step(&mut Vec::new());
+        assert_eq!(dropped(&alone), [1, 0], "wired to itself");
+        let mut switch = with_packet(dir.path(), &["b", "c"]);
+        assert!(switch.remove_port(1, &mut Vec::new()));
+        switch.poll_control(&mut Vec::new());
+        assert_eq!(switch.take_removed().len(), 1);
+        switch.step(&mut Vec::new());
+        assert_eq!(dropped(&switch), [0, 1]);
+    }
+
+    #[test]
+    fn packets_that_come_while_it_closes_are_counted() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut switch = with_packet(dir.path(), &["a", "b"]);
+        assert!(switch.close(Duration::from_secs(10), &mut Vec::new()));
+        assert_eq!(dropped(&switch), [0, 1]);
+    }
 
     /// A turn that is over takes no further pair, and the next one begins there.
     #[test]

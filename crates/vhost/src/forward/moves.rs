@@ -83,6 +83,8 @@ impl Switch {
             if worker.has_drained(m.port, m.pair) {
                 worker.release_pair(m.port, m.pair);
                 drop(worker);
+                // It waits for the pair's notifications no longer.
+                self.threads[m.from].wake();
                 self.threads[m.to].between_steps().take_pair(m.port, m.pair);
                 self.threads[m.to].wake();
                 self.handed_over += 1;

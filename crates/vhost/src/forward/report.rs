@@ -132,12 +132,13 @@ fn queues_of(port: &mut PortReport) -> impl Iterator<Item = (&String, &mut Queue
     port.queues.iter_mut().map(move |queue| (name, queue))
 }
 
-/// Copies that the core has made for a queue.
-fn by_core(counters: &QueueStats) -> u64 {
-    counters.copies_core
-        + counters.copies_small
-        + counters.copies_no_room
-        + counters.copies_repeated
+impl PortReport {
+    /// Copies that the core has made for it.
+    pub(super) fn by_core(&self) -> u64 {
+        let of =
+            |c: &QueueStats| c.copies_core + c.copies_small + c.copies_no_room + c.copies_repeated;
+        self.queues.iter().map(|queue| of(&queue.counters)).sum()
+    }
 }
 
 impl Switch {
@@ -145,6 +146,8 @@ impl Switch {
     pub fn report(&self, seconds: f64) -> Report {
         let mut threads = Vec::new();
         let (mut channels, mut owners) = (Vec::new(), Vec::new());
+        let mut copies_by_executor: BTreeMap<&'static str, u64> = BTreeMap::new();
+        let mut turns = self.watch.turns().to_vec();
         for (at, thread) in self.threads.iter().enumerate() {
             let mut worker = thread.between_steps();
             let ports = (0..self.ports.len()).filter(|port| self.ports[*port].is_some());
@@ -159,15 +162,21 @@ impl Switch {
                 pairs: owners.len() - before,
                 packets_switched: worker.packets_switched,
             });
+            for (most, of) in turns.iter_mut().zip(worker.watch.turns()) {
+                *most = most.max(*of);
+            }
+            for (executor, copies) in &worker.closed_copies {
+                *copies_by_executor.entry(*executor).or_default() += copies;
+            }
             let open = worker.channels.iter().filter(|c| !c.is_closed());
             channels.extend(open.map(|c| channel_report(at, c)));
         }
         let owners: BTreeMap<(usize, usize), usize> = owners.into_iter().collect();
-        let ports = (0..self.ports.len()).filter_map(|at| self.port_report(at, seconds, &owners));
+        let ports = turns.into_iter().enumerate();
+        let ports = ports.filter_map(|(at, turns)| self.port_report(at, turns, seconds, &owners));
         let ports: Vec<PortReport> = ports.collect();
-        let queues = ports.iter().flat_map(|port| &port.queues);
-        let core = queues.map(|queue| by_core(&queue.counters)).sum();
-        let mut copies_by_executor = BTreeMap::from([("core", core)]);
+        let core: u64 = ports.iter().map(PortReport::by_core).sum();
+        *copies_by_executor.entry("core").or_default() += core + self.removed_by_core;
         for channel in &channels {
             let made: &mut u64 = copies_by_executor.entry(channel.executor).or_default();
             *made += channel.copies - channel.failed;
@@ -190,6 +199,7 @@ impl Switch {
     pub(super) fn port_report(
         &self,
         at: usize,
+        turns: Turns,
         seconds: f64,
         owners: &BTreeMap<(usize, usize), usize>,
     ) -> Option<PortReport> {
@@ -209,7 +219,7 @@ impl Switch {
         Some(PortReport {
             name: slot.name.clone(),
             connected,
-            turns: self.turns(at),
+            turns,
             control,
             queues,
         })

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
-use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::worker::Worker;
 use crate::VhostError;
@@ -28,19 +27,6 @@ pub(super) struct Thread {
     waiting: AtomicUsize,
     /// Ends a sleep.
     wake: OwnedFd,
-}
-
-/// Binds the calling thread to a core.
-///
-/// # Errors
-/// There is no such core, or this process may not use it.
-pub fn bind(core: usize) -> io::Result<()> {
-    if core >= CpuSet::MAX_CPU {
-        return Err(io::Error::from(io::ErrorKind::InvalidInput));
-    }
-    let mut set = CpuSet::new();
-    set.set(core);
-    Ok(sched_setaffinity(None, &set)?)
 }
 
 impl Thread {
@@ -70,7 +56,7 @@ impl Thread {
     /// Ends its sleep, if it sleeps.
     pub(super) fn wake(&self) {
         // A full counter wakes it as well.
-        let _ = notify::signal(&self.wake);
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
     /// Works until `stop` is set.
@@ -111,8 +97,11 @@ impl Thread {
             };
             let _ = rustix::event::poll(&mut polled, Some(&timeout));
         }
-        kicks.iter().for_each(notify::clear);
         notify::clear(&self.wake);
-        self.work().set_notification(false);
+        let mut worker = self.work();
+        // Of its pairs alone: what notifies of one that was handed over meanwhile is waited for elsewhere.
+        let (kicks, _) = worker.waits_on();
+        kicks.iter().for_each(notify::clear);
+        worker.set_notification(false);
     }
 }

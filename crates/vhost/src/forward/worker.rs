@@ -1,14 +1,16 @@
 //! The work of one thread of a switch: the pairs that it receives from, and its channels.
 
-use std::collections::VecDeque;
+mod dispatch;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
+use super::Mode;
 use super::generate::Generator;
 use super::learn::{News, Table};
 use super::turns::Watch;
-use super::{Mode, answer, mode};
 use crate::copy::Channels;
 use crate::net::{Packet, Pool};
 use crate::port::{Outlet, Port};
@@ -77,7 +79,9 @@ pub(super) struct Worker {
     steps: u32,
     given_up: u64,
     /// Channels that are closed when they are not in use.
-    closing: Vec<usize>,
+    pub(super) closing: Vec<usize>,
+    /// Copies of channels that are closed, by who made them.
+    pub(super) closed_copies: BTreeMap<&'static str, u64>,
 }
 
 impl Worker {
@@ -106,6 +110,7 @@ impl Worker {
             steps: 0,
             given_up: queue::given_up(),
             closing: Vec::new(),
+            closed_copies: BTreeMap::new(),
         }
     }
 
@@ -122,8 +127,14 @@ impl Worker {
         self.polled.resize_with(count, Vec::new);
         self.present.resize(count, false);
         self.watch.add(at);
+        assert!(!self.has_packets_for(at), "packets for a port that is gone");
         self.ports[at] = Some(port);
         self.present[at] = true;
+    }
+
+    /// Whether packets wait to be sent to a port. There are none for one that is not there.
+    fn has_packets_for(&self, at: usize) -> bool {
+        !self.outgoing[at].is_empty() || !self.behind[at].is_empty()
     }
 
     /// Knows a port no longer: what waits for it is dropped and counted, and its places at channels are given back.
@@ -131,10 +142,7 @@ impl Worker {
         let Some(port) = self.ports[at].take() else {
             return;
         };
-        for (pair, packets) in self.behind[at].drain(..) {
-            port.count_dropped(pair, packets.len() as u64);
-            packets.into_iter().for_each(|packet| self.pool.put(packet));
-        }
+        self.drop_behind(at, &port);
         // It sent nothing that waits: packets of its guest go on to others.
         self.own[at].clear();
         self.waits_for[at].clear();
@@ -146,6 +154,7 @@ impl Worker {
                 queue.detach(&mut self.channels);
             }
         }
+        debug_assert!(!self.has_packets_for(at));
     }
 
     /// Receives from a pair from now on.
@@ -260,9 +269,17 @@ impl Worker {
         }
     }
 
+    /// Channels that are neither closed nor about to be.
+    pub(super) fn open_channels(&self) -> Vec<usize> {
+        let open = |at: &usize| !self.channels[*at].is_closed() && !self.closing.contains(at);
+        (0..self.channels.len()).filter(open).collect()
+    }
+
     /// Gives a channel no further copies; it is closed when none is in flight.
     pub(super) fn close_channel(&mut self, at: usize) {
-        self.closing.push(at);
+        if !self.closing.contains(&at) {
+            self.closing.push(at);
+        }
         self.go_on_closing();
     }
 
@@ -270,6 +287,7 @@ impl Worker {
     fn go_on_closing(&mut self) {
         let Worker {
             closing,
+            closed_copies,
             channels,
             ports,
             ..
@@ -284,6 +302,8 @@ impl Worker {
             }
             let waits = channels[*at].is_in_use();
             if !waits {
+                let (copies, _, failed) = channels[*at].counts();
+                *closed_copies.entry(channels[*at].executor()).or_default() += copies - failed;
                 channels[*at].close();
             }
             waits
@@ -349,7 +369,7 @@ impl Worker {
             return received.in_flight;
         }
         self.packets_switched += count as u64;
-        self.dispatch(at);
+        self.dispatch(at, pair);
         let mut load = start.elapsed();
         *own += load;
         for to in 0..self.ports.len() {
@@ -381,9 +401,8 @@ impl Worker {
             polled,
             ..
         } = self;
-        let Some(port) = &ports[to] else {
-            return Duration::ZERO;
-        };
+        let port = ports[to].as_ref();
+        let port = port.expect("packets wait for ports that are there");
         let pool = match self.mode {
             Mode::TxOnly => &mut self.generator.pool,
             _ => &mut self.pool,
@@ -396,55 +415,6 @@ impl Worker {
         let elapsed = start.elapsed();
         self.watch.end(to, elapsed);
         elapsed
-    }
-
-    /// Decides where the packets go that came in at a port.
-    fn dispatch(&mut self, at: usize) {
-        // Ports are wired in pairs; one that is alone, to itself.
-        let peer = match at ^ 1 {
-            peer if self.present.get(peer) == Some(&true) => peer,
-            _ => at,
-        };
-        match self.mode {
-            Mode::Io => self.outgoing[peer].append(&mut self.packets),
-            Mode::Mac => {
-                self.packets.iter_mut().for_each(mode::swap_addresses);
-                self.outgoing[peer].append(&mut self.packets);
-            }
-            Mode::RxOnly => self.packets.drain(..).for_each(|p| self.pool.put(p)),
-            Mode::TxOnly => {
-                self.packets.drain(..).for_each(|p| self.pool.put(p));
-                self.generator.fill(&mut self.outgoing[at], BURST);
-            }
-            Mode::Icmp => {
-                for mut packet in self.packets.drain(..) {
-                    match answer::answer(&mut packet) {
-                        true => self.outgoing[at].push(packet),
-                        false => self.pool.put(packet),
-                    }
-                }
-            }
-            Mode::Switch => self.learn_and_dispatch(at),
-        }
-    }
-
-    fn learn_and_dispatch(&mut self, at: usize) {
-        let now = Instant::now();
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.dispatch(
-            (at, &self.present),
-            &mut self.packets,
-            &mut self.outgoing,
-            &mut self.pool,
-            now,
-            &mut self.news,
-        );
-        drop(table);
-        if !self.news.is_empty() {
-            let table = self.table.write();
-            let mut table = table.unwrap_or_else(PoisonError::into_inner);
-            self.news.drain(..).for_each(|news| table.learn(news, now));
-        }
     }
 
     /// Asks to be notified of packets, or not. Returns whether there are some already.
@@ -476,16 +446,25 @@ impl Worker {
         (kicks, interfaces)
     }
 
-    /// Takes what the guests have sent, to no end: copies in flight end.
+    /// Drops what is still to be sent to a port.
+    fn drop_behind(&mut self, at: usize, port: &Port) {
+        for (pair, packets) in self.behind[at].drain(..) {
+            port.count_dropped(pair, packets.len() as u64);
+            packets.into_iter().for_each(|packet| self.pool.put(packet));
+        }
+    }
+
+    /// Takes what the guests have sent, and drops it: copies in flight end.
     pub(super) fn discard(&mut self) {
         for at in 0..self.ports.len() {
+            let Some(port) = self.ports[at].clone() else {
+                continue;
+            };
+            self.drop_behind(at, &port);
             for index in 0..self.own[at].len() {
-                let Some(port) = &self.ports[at] else {
-                    continue;
-                };
                 let (pair, channels) = (self.own[at][index].pair, &mut self.channels);
                 port.receive(pair, channels, &mut self.pool, &mut self.packets, BURST);
-                self.packets.clear();
+                self.drop_received(at, pair);
             }
             self.poll_copies(at);
         }

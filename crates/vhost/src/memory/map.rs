@@ -184,6 +184,16 @@ impl MemoryMap {
         Ok(self.of(regions))
     }
 
+    /// Whether it has all mappings of another map.
+    pub(crate) fn has_all_of(&self, other: &MemoryMap) -> bool {
+        let has = |r: &Region| {
+            self.regions
+                .iter()
+                .any(|own| Arc::ptr_eq(&own.mapping, &r.mapping))
+        };
+        other.regions.iter().all(has)
+    }
+
     /// The regions, by guest address.
     pub fn regions(&self) -> impl Iterator<Item = &RegionInfo> {
         self.regions.iter().map(|r| &r.info)

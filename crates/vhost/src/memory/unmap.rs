@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 
+use crate::affinity::unbound;
+
 /// How many things of one front end wait to be unmapped. Clones count together.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting(Arc<AtomicUsize>);
@@ -54,7 +56,8 @@ pub(super) fn later(gone: Box<dyn Send>, waiting: &Waiting) {
 fn start() -> Option<Sender<Gone>> {
     let (sender, receiver) = channel::<Gone>();
     let thread = std::thread::Builder::new().name("dray-unmap".into());
-    let thread = thread.spawn(move || receiver.into_iter().for_each(drop));
+    let drop_all = move || receiver.into_iter().for_each(drop);
+    let thread = unbound(|| thread.spawn(drop_all)).flatten();
     thread.ok().map(|_| sender)
 }
 

@@ -17,6 +17,7 @@ use crate::backend::Event;
 use crate::copy::Channel;
 use crate::net::{Adapter, Packet, Pool};
 use crate::queue::{DropCause, Queue, QueueStats};
+use crate::ring::Direction;
 
 /// Packets that are given to an interface of the kernel at a time.
 const AT_ONCE: usize = 4;
@@ -179,11 +180,21 @@ impl Port {
 
     /// Counts packets that were to be sent to a pair, and that the switch has dropped.
     pub fn count_dropped(&self, pair: usize, packets: u64) {
+        self.count(Direction::ToGuest, pair, packets);
+    }
+
+    /// Counts packets that came in on a pair, and that the switch sends nowhere.
+    pub fn count_unsent(&self, pair: usize, packets: u64) {
+        self.count(Direction::FromGuest, pair, packets);
+    }
+
+    fn count(&self, direction: Direction, pair: usize, packets: u64) {
         let count = |queue: &mut Queue| queue.stats_mut().count_drops(DropCause::Disabled, packets);
+        let odd = usize::from(direction == Direction::FromGuest);
         match self {
-            Port::Vhost(port) => count(&mut port.queues().lock(2 * (pair % self.pairs()))),
-            Port::Tap(tap) => count(tap.lock().sending_queue()),
-            Port::Xdp(xdp) => count(xdp.lock().sending_queue()),
+            Port::Vhost(port) => count(&mut port.queues().lock(2 * (pair % self.pairs()) + odd)),
+            Port::Tap(tap) => count(&mut tap.lock().queues_mut()[odd]),
+            Port::Xdp(xdp) => count(&mut xdp.lock().queues_mut()[odd]),
         }
     }
 

@@ -76,8 +76,8 @@ impl Tap {
         &self.queues
     }
 
-    pub(super) fn sending_queue(&mut self) -> &mut Queue {
-        &mut self.queues[0]
+    pub(super) fn queues_mut(&mut self) -> &mut [Queue] {
+        &mut self.queues
     }
 
     pub(super) fn receive(&mut self, pool: &mut Pool, out: &mut Vec<Packet>, max: usize) -> usize {

@@ -128,6 +128,9 @@ impl VhostPort {
                 false => queue.dequeue(pool, out, max),
             };
             count_poll(&mut queue, start, count);
+        } else if queue.in_flight() > 0 {
+            // Its ring is broken. Copies end all the same.
+            queue.try_dequeue(channels, pool, out, 0);
         }
         Received {
             packets: out.len() - before,
@@ -225,8 +228,12 @@ fn give(queue: &mut Queue, channels: &mut [Channel], pool: &mut Pool, packets: &
         let enough = queue.is_spent();
         spent += u32::from(enough);
         if (count == 0 && !enough) || spent == MAX_SPENT {
-            let dropped = packets.len() as u64;
-            queue.stats_mut().count_drops(DropCause::NoBuffer, dropped);
+            // A message that drains, or a fault, may have stopped it.
+            let cause = match queue.may_fetch() {
+                true => DropCause::NoBuffer,
+                false => DropCause::Disabled,
+            };
+            queue.stats_mut().count_drops(cause, packets.len() as u64);
             packets.drain(..).for_each(|p| pool.put(p));
         }
     }

@@ -32,7 +32,7 @@ impl Xdp {
     /// Opens an interface.
     ///
     /// # Errors
-    /// There is no such interface; no permission (CAP_NET_ADMIN, CAP_BPF); a kernel without AF_XDP;
+    /// There is no such interface; no permission (CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF); a kernel without AF_XDP;
     /// another XDP program on the interface.
     pub fn open(name: &str) -> Result<Xdp, VhostError> {
         let error = |(action, source)| VhostError::Interface {
@@ -58,8 +58,8 @@ impl Xdp {
         &self.queues
     }
 
-    pub(super) fn sending_queue(&mut self) -> &mut Queue {
-        &mut self.queues[0]
+    pub(super) fn queues_mut(&mut self) -> &mut [Queue] {
+        &mut self.queues
     }
 
     pub(super) fn receive(&mut self, pool: &mut Pool, out: &mut Vec<Packet>, max: usize) -> usize {

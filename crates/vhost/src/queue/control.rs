@@ -50,13 +50,19 @@ impl Queue {
         self.running.is_some()
     }
 
-    /// Moves the ring to another map. Nothing that the new map lacks may be in flight.
+    /// Moves the ring to another map.
+    ///
+    /// # Errors
+    /// The ring is not in it, or copies are in flight in memory that it lacks.
     pub(crate) fn relocate(
         &mut self,
         address: &VringAddress,
         memory: &Arc<MemoryMap>,
     ) -> Result<(), &'static str> {
         if let Some(running) = &mut self.running {
+            if !self.slots.is_empty() && !memory.has_all_of(&running.memory) {
+                return Err("copies are in flight in memory that goes away");
+            }
             running.ring.relocate(address, memory)?;
             running.memory = memory.clone();
         }
@@ -68,9 +74,10 @@ impl Queue {
         self.draining = false;
     }
 
-    /// Takes nothing new until the next control call, if other calls can leave copies in flight.
+    /// Takes nothing new until [`Queue::end_drain`]. A queue whose copies the core makes may get a channel
+    /// meanwhile.
     pub(crate) fn begin_drain(&mut self) {
-        self.draining = !self.lanes.is_empty();
+        self.draining = true;
     }
 
     pub(crate) fn end_drain(&mut self) {
@@ -108,7 +115,7 @@ impl Queue {
     /// Whether a fetch is allowed: started, sound, not draining. A disabled transmit queue is
     /// fetched from too, and its packets are discarded.
     #[inline]
-    pub(super) fn may_fetch(&self) -> bool {
+    pub(crate) fn may_fetch(&self) -> bool {
         let enabled = self.enabled || self.direction == Direction::FromGuest;
         enabled && !self.draining && self.is_running()
     }

@@ -12,8 +12,8 @@ pub type QueueGuard<'a> = MutexGuard<'a, Queue>;
 #[repr(align(128))]
 struct Locked(Mutex<Queue>);
 
-/// The queues of a port: even ones to the guest, odd ones from it. Each has a lock, which is held for one
-/// burst, or for one change by a message. A thread holds at most one of them.
+/// The queues of a port: even ones to the guest, odd ones from it. Each has a lock, which is held while a
+/// burst is received, while packets are sent for a turn at most, or for one change by a message. A thread holds at most one of them.
 #[derive(Debug, Clone)]
 pub struct Queues(Arc<[Locked]>);
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dray_vhost::backend::Handled;
+use dray_vhost::copy::Channel;
 use dray_vhost::net::Packet;
 use dray_vhost::protocol::{Frame, Header, Request, features as f};
 use proptest::prelude::*;
@@ -27,6 +28,39 @@ fn with_copies_held(kind: Kind) -> (Guest, Arc<AtomicBool>) {
     assert!(out.is_empty());
     assert!(guest.backend.queues().iter().all(|q| q.in_flight() == 1));
     (guest, go)
+}
+
+/// A queue that has no channel when a drain begins gets one while another queue's copies are waited for: it takes
+/// nothing either.
+#[test]
+fn a_channel_that_is_added_while_a_drain_waits_gets_no_copy() {
+    for kind in KINDS {
+        let go = Arc::new(AtomicBool::new(false));
+        let mut guest = Guest::new(Setup::new(kind, 64), Vec::new());
+        guest.channels = vec![Channel::new("wq0.0", Held::new(&go))];
+        let channels = &mut guest.channels;
+        guest.backend.to_guest(0).attach(channels, 0);
+        guest.asynchronous = true;
+        guest.provide(&[2048], false);
+        assert_eq!(guest.deliver(&mut vec![Packet::from_bytes(&[4; 700])]), 1);
+        let message = frame(Request::ResetOwner, &[]);
+        let handled = guest.backend.handle(message, Instant::now());
+        assert!(matches!(handled, Ok(Handled::Waiting)));
+        guest.backend.from_guest(0).attach(&mut guest.channels, 0);
+        assert!(guest.transmit(&[3; 700], 4096, false));
+        let mut out = Vec::new();
+        guest.poll_data(&mut out, 32);
+        let taken = guest.backend.from_guest(0).in_flight();
+        assert_eq!((taken, out.len()), (0, 0), "it drains too");
+        go.store(true, Ordering::SeqCst);
+        guest.settle(&mut out);
+        let handled = guest.backend.resume(Instant::now());
+        assert!(matches!(handled, Ok(Handled::Done(Some(_)))));
+        guest.poll_data(&mut out, 32);
+        guest.settle(&mut out);
+        assert!(!guest.backend.is_waiting());
+        assert_eq!(guest.rings[1].reclaim(&guest.memory), 1, "then it is taken");
+    }
 }
 
 fn frame(request: Request, payload: &[u8]) -> Frame {

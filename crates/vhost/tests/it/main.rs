@@ -4,6 +4,7 @@
 
 mod attacks;
 mod causes;
+mod churn;
 mod control;
 mod driver;
 mod engines;

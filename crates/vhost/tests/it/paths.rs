@@ -1,16 +1,21 @@
 //! Packets through every kind of ring, in order and unchanged.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use dray_vhost::Queue;
 use dray_vhost::copy::CopyEngine;
 use dray_vhost::net::{Header, Packet};
+use dray_vhost::port::Port;
 use dray_vhost::protocol::features as f;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 use crate::driver::Kind;
-use crate::engines::Shuffled;
+use crate::engines::{Held, Shuffled};
 use crate::guest::{Guest, Setup};
+use crate::threads::port_of;
 
 /// Packets of one run; more by hand: `DRAY_VHOST_PACKETS=10000000 cargo test --release ...`.
 fn packets() -> u64 {
@@ -125,6 +130,27 @@ fn every_path(kind: Kind, size: u32) {
             }
         }
     }
+}
+
+/// Copies in flight of a ring that breaks end, and do not keep their pair busy.
+#[test]
+fn copies_of_a_broken_ring_end() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let go = Arc::new(AtomicBool::new(false));
+    let mut guest = Guest::new(Setup::new(Kind::Split, 64), vec![Held::new(&go)]);
+    assert!(guest.transmit(&[3; 700], 4096, false));
+    let port = port_of(&dir.path().join("a"), &mut guest);
+    let port = Port::Vhost(Box::new(port));
+    let mut out = Vec::new();
+    let (channels, pool) = (&mut guest.channels, &mut guest.pool);
+    let mut receive = || port.receive(0, channels, pool, &mut out, 32);
+    assert!(receive().in_flight);
+    guest.rings[1].jump(&guest.memory, 0x7000);
+    assert!(receive().in_flight);
+    let broken = |queue: &Queue| queue.index() != 1 || queue.broken().is_some();
+    port.each_queue(|queue| assert!(broken(queue)));
+    go.store(true, Ordering::SeqCst);
+    assert!(!receive().in_flight);
 }
 
 #[test]

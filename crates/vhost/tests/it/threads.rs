@@ -20,15 +20,15 @@ use crate::limits::table_of;
 
 const KINDS: [Kind; 2] = [Kind::Split, Kind::Packed];
 /// Nothing takes so long unless it hangs.
-const TIMEOUT: Duration = Duration::from_secs(120);
-const THREADS: usize = 3;
+pub const TIMEOUT: Duration = Duration::from_secs(120);
+pub const THREADS: usize = 3;
 
 const NEXT: u16 = 1;
 const WRITE: u16 = 2;
 const INDIRECT: u16 = 4;
 
 /// Channels of each thread, with copies that end in random order or in those of a device.
-fn channels(seed: u64, virtual_device: bool) -> Vec<Channels> {
+pub fn channels(seed: u64, virtual_device: bool) -> Vec<Channels> {
     let engines = open_virtual(THREADS as u16).expect("a device").into_iter();
     let of = |(thread, device): (usize, Box<dyn CopyEngine>)| {
         let shuffled: Box<dyn CopyEngine> = Shuffled::new(seed + thread as u64, 96, Some(50));
@@ -38,27 +38,31 @@ fn channels(seed: u64, virtual_device: bool) -> Vec<Channels> {
     engines.enumerate().map(of).collect()
 }
 
+/// A port that has this guest.
+pub fn port_of(path: &Path, guest: &mut Guest) -> VhostPort {
+    let endpoint = Endpoint::new(path, Role::Server, Options::default());
+    let mut endpoint = endpoint.expect("a socket");
+    std::mem::swap(&mut endpoint.backend, &mut guest.backend);
+    VhostPort::over(endpoint)
+}
+
 /// A switch whose ports have these guests, in pairs.
 fn switch_of(dir: &Path, guests: &mut [Guest], mut lists: Vec<Channels>) -> Switch {
-    let ports: Vec<Port> = guests
+    let ports: Vec<VhostPort> = guests
         .iter_mut()
         .enumerate()
         .map(|(at, guest)| {
-            let path = dir.join(at.to_string());
-            let endpoint = Endpoint::new(&path, Role::Server, Options::default());
-            let mut endpoint = endpoint.expect("a socket");
-            std::mem::swap(&mut endpoint.backend, &mut guest.backend);
-            let port = VhostPort::over(endpoint);
+            let port = port_of(&dir.join(at.to_string()), guest);
             lists
                 .iter_mut()
                 .filter(|channels| !channels.is_empty())
                 .for_each(|channels| port.attach(channels, (&[0], &[0])));
-            Port::Vhost(Box::new(port))
+            port
         })
         .collect();
     let mut switch = Switch::with_threads(lists, Mode::Io).expect("threads");
     for (at, port) in ports.into_iter().enumerate() {
-        switch.add_port(&at.to_string(), port);
+        switch.add_port(&at.to_string(), Port::Vhost(Box::new(port)));
     }
     // Decided by the test.
     switch.set_balances(false);
@@ -66,7 +70,7 @@ fn switch_of(dir: &Path, guests: &mut [Guest], mut lists: Vec<Channels>) -> Swit
 }
 
 /// Starts the threads, one after the other on the cores that there are: where these are few they interrupt each other anywhere.
-fn start(switch: &mut Switch) {
+pub fn start(switch: &mut Switch) {
     let allowed = rustix::thread::sched_getaffinity(None).expect("an affinity");
     let cores = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
     let cores: Vec<usize> = cores.cycle().take(switch.threads()).collect();
@@ -132,17 +136,19 @@ fn move_under_traffic(kind: Kind, virtual_device: bool, moves: u64) {
             flows[at].go_on(&mut guests[at], most, &mut rng);
         }
         switch.step(&mut events);
-        switch.poll_control(&mut events);
         let (port, to) = (
             rng.next_u32() as usize % 2,
             rng.next_u32() as usize % THREADS,
         );
+        let mut now = 0;
         switch.each_port(|at, of| {
             if at == port {
-                of.each_queue(|queue| in_flight += queue.in_flight());
+                of.each_queue(|queue| now += queue.in_flight());
             }
         });
-        switch.move_pair(port, 0, to);
+        if switch.move_pair(port, 0, to) {
+            in_flight += now;
+        }
     }
     let sent = flows.each_ref().map(|flow| flow.sent);
     while flows[0].received < sent[1] || flows[1].received < sent[0] {
