@@ -30,7 +30,7 @@ fn package(out: &Path) -> PathBuf {
         epoch: 0,
     };
     let usr = stage.join("usr");
-    dist::stage(&dist, &usr).expect("a tree");
+    dist::stage(&dist, &usr, &out.join("debug")).expect("a tree");
     dist::debian(&dist, &usr).expect("a package")
 }
 
