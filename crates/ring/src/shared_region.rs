@@ -208,10 +208,10 @@ mod tests {
             [
                 [128, 512, 640, 768, 1],
                 [896, 1280, 1408, 1664, 4],
-                [1792, 2176, 3200, 11392, 128]
+                [1920, 2304, 3328, 11520, 128]
             ]
         );
-        assert_eq!(plan.memory_calls, 11392 + 128 * 32);
+        assert_eq!(plan.memory_calls, 11520 + 128 * size_of::<OriginSlot>());
         assert_eq!(plan.bytes, plan.memory_calls + size_of::<MemoryCalls>());
     }
 }

@@ -116,7 +116,8 @@ impl Report {
         let seconds = self.seconds - earlier.seconds;
         for (port, queue) in self.ports.iter_mut().flat_map(queues_of) {
             let before = earlier.ports.iter().find(|before| before.name == *port);
-            let Some(before) = before.and_then(|before| before.queues.get(queue.index)) else {
+            let mut queues = before.into_iter().flat_map(|before| &before.queues);
+            let Some(before) = queues.find(|before| before.index == queue.index) else {
                 continue;
             };
             let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
