@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use dray_experiment::{Figure, csv_table, write_csv, write_json};
-use dray_print::Printer;
+use dray_print::{PictureStyle, Printer};
 use dray_report::Chart;
 
 use crate::accuracy::{check_csv, check_json};
@@ -32,10 +32,13 @@ pub(crate) fn write(
     let figures = summary.figures.iter().collect();
     let results = phases.each("tables of results", figures, results)?;
     let mut files: Vec<(String, Vec<u8>)> = results.into_iter().flatten().collect();
-    let known: Vec<_> = experiments(request.protocol)?
-        .iter()
-        .flat_map(render::names)
-        .collect();
+    let known = match request.pictures {
+        PictureStyle::Page => Vec::new(),
+        PictureStyle::Paper(_) => experiments(request.protocol)?
+            .iter()
+            .flat_map(render::names)
+            .collect(),
+    };
     let printer = Printer::new(request.pictures, &known, &charts);
     let pictures = |chart: &Chart| Ok(printer.files(chart)?);
     let pictures = phases.each("pictures", charts.iter().collect(), pictures)?;

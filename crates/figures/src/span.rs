@@ -4,13 +4,12 @@
 //! parameter costs nothing: its run is known. A chart's value, a ratio as well, is then worked out at each
 //! end as it is in the middle.
 
-use std::sync::Arc;
-
 use dray_experiment::{Figure, Outcome, Task};
 
 use crate::coverage;
 use crate::model::Model;
 use crate::phase::Phases;
+use crate::sensitivity::with;
 use crate::task::Job;
 use crate::{FiguresError, Metrics};
 
@@ -43,10 +42,7 @@ impl Ends {
                 if end == parameter.value {
                     return Ok(Vec::new());
                 }
-                let there = Model {
-                    platform: Arc::new(model.platform.with(parameter.name, end)?),
-                    ..model.clone()
-                };
+                let there = with(model, parameter, end)?;
                 changed(&there, figures, tasks, phases)
             };
             let [low, high] = parameter.range;
