@@ -3,7 +3,6 @@
 //! As in [`interleaved`](super::interleaved), a part of each block is folded and the rest goes through the CRC instruction as
 //! three lanes. A multiplication takes twice the bytes here, so that more of a block is folded.
 
-use std::arch::asm;
 use std::arch::x86_64::{
     __m256i, _mm_crc32_u64, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_unpackhi_epi64,
     _mm_xor_si128, _mm256_castsi256_si128, _mm256_clmulepi64_epi128, _mm256_extracti128_si256,
@@ -15,7 +14,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use crate::level::{self, Multiplication};
 use crate::prefetch;
 
-use super::interleaved::{behind, factor, factors, moved, words_on};
+use super::interleaved::{behind, factor, factors, moved, words_in_turn};
 
 /// Bytes that are folded at a time, as four sums.
 const GROUP: usize = 128;
@@ -120,24 +119,6 @@ pub(super) fn after_block(register: u32, data: &[u8; BLOCK], with: impl Fn(usize
         ^ behind(crcs[0], const { factor(8 * 2 * 8 * WORDS) })
         ^ behind(crcs[1], const { factor(8 * 8 * WORDS) });
     crcs[2] ^ _mm_crc32_u64(0, before) as u32
-}
-
-/// The registers of the lanes after some words of each, which the compiler takes before it goes on: see `wide/blocks.rs`.
-#[inline]
-#[target_feature(enable = "sse4.2")]
-fn words_in_turn(crcs: [u32; 3], lanes: [&[[u8; 8]]; 3], from: usize, words: usize) -> [u32; 3] {
-    let [mut a, mut b, mut c] = words_on(crcs, lanes, from, words);
-    // SAFETY: no instruction.
-    unsafe {
-        asm!(
-            "/* {:e} {:e} {:e} */",
-            inout(reg) a,
-            inout(reg) b,
-            inout(reg) c,
-            options(nostack, preserves_flags),
-        );
-    }
-    [a, b, c]
 }
 
 #[target_feature(enable = "avx2")]

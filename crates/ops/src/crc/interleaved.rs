@@ -5,6 +5,7 @@
 //! goes through the one as three CRCs, the rest through the other as four sums. Blocks have fixed
 //! lengths, so the powers of x that join the parts are constants.
 
+use std::arch::asm;
 use std::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_crc32_u8, _mm_crc32_u64, _mm_cvtsi32_si128,
     _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_set_epi64x, _mm_unpackhi_epi64,
@@ -185,6 +186,30 @@ fn block<const STEPS: usize>(register: u32, data: &[u8], with: impl Fn(usize)) -
 #[target_feature(enable = "sse4.2")]
 pub(super) fn take(register: u32, word: &[u8; 8]) -> u32 {
     _mm_crc32_u64(register.into(), u64::from_le_bytes(*word)) as u32
+}
+
+/// The registers of the lanes after some words of each, which the compiler takes before it goes on.
+#[inline]
+#[target_feature(enable = "sse4.2")]
+pub(super) fn words_in_turn(
+    crcs: [u32; 3],
+    lanes: [&[[u8; 8]]; 3],
+    from: usize,
+    words: usize,
+) -> [u32; 3] {
+    let [mut a, mut b, mut c] = words_on(crcs, lanes, from, words);
+    // SAFETY: no instruction. The compiler takes these words before it goes on: all words of a lane in a row,
+    // as it would put them, fill the processor's scheduler, and no product could begin.
+    unsafe {
+        asm!(
+            "/* {:e} {:e} {:e} */",
+            inout(reg) a,
+            inout(reg) b,
+            inout(reg) c,
+            options(nostack, preserves_flags),
+        );
+    }
+    [a, b, c]
 }
 
 /// The registers of the lanes after some words of each.

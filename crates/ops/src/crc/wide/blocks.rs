@@ -4,12 +4,11 @@
 //! through the CRC instruction as three lanes. The fold takes 256 bytes at a time here, so a lane
 //! is shorter.
 
-use std::arch::asm;
 use std::arch::x86_64::_mm_crc32_u64;
 
 use crate::prefetch;
 
-use super::super::interleaved::{behind, factor, factors, words_on};
+use super::super::interleaved::{behind, factor, factors, words_in_turn, words_on};
 use super::{GROUP, all_moved_onto, moved_onto, parts_of, register_of};
 
 /// Words of each lane that go beside a group.
@@ -116,17 +115,5 @@ fn after_block(register: u32, data: &[u8; BLOCK], next: Option<&[u8; BLOCK]>) ->
 #[target_feature(enable = "sse4.2")]
 fn beside(crcs: [u32; 3], lanes: [&[[u8; 8]]; 3], group: usize) -> [u32; 3] {
     let early = const { WORDS - BESIDE * GROUPS };
-    let [mut a, mut b, mut c] = words_on(crcs, lanes, early + group * BESIDE, BESIDE);
-    // SAFETY: no instruction. The compiler takes these words before it goes on: all words of a lane in a row,
-    // as it would put them, fill the processor's scheduler, and no product could begin.
-    unsafe {
-        asm!(
-            "/* {:e} {:e} {:e} */",
-            inout(reg) a,
-            inout(reg) b,
-            inout(reg) c,
-            options(nostack, preserves_flags),
-        );
-    }
-    [a, b, c]
+    words_in_turn(crcs, lanes, early + group * BESIDE, BESIDE)
 }
