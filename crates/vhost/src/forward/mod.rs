@@ -97,7 +97,7 @@ impl Switch {
     }
 
     /// A switch without ports on as many threads as there are lists of channels; those of thread N were made with
-    /// [`Channel::of_thread`] N.
+    /// [`crate::copy::Channel::of_thread`] N.
     ///
     /// # Errors
     /// The process has no file descriptor left, or the kernel no asynchronous I/O for notifications.
