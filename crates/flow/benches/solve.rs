@@ -1,11 +1,10 @@
-//! How long predictions and updates take: `cargo bench -p dray-flow -- [FLOWS] [LEVELS] [SEED]`.
+//! How long predictions and decisions take: `cargo bench -p dray-flow -- [FLOWS] [LEVELS] [SEED]`.
 //!
 //! Prints medians with quartiles of the time on the processor, of runs in turn, so that other work on the machine slows all of
 //! them alike.
 
 use dray_flow::{
-    Ecr, EdgeId, Estimator, Flow, FlowId, Flows, IncrementalMaxMin, Ingress, Job, MaxMin, Method,
-    Network, Policy, Precision, schedule,
+    Ecr, EdgeId, Estimator, Flow, Flows, Ingress, Job, MaxMin, Network, Policy, schedule,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
@@ -138,93 +137,6 @@ fn predictions(tree: &Tree, flows: &Flows<'_>) {
     }
 }
 
-/// Arrivals, each followed by the departure of another flow, so that there are always as many.
-fn updates(
-    tree: &Tree,
-    flows: &Flows<'_>,
-    draw: &mut Draw,
-    demand: f64,
-    precision: Precision,
-    count: usize,
-) {
-    let (took, solver) = timed(|| IncrementalMaxMin::new(flows, precision));
-    let Ok(mut solver) = solver else { return };
-    println!("{precision:?}: made in {:.1} ms", took * 1e3);
-    let mut here: Vec<(FlowId, Flow)> = (0..flows.len() as u32)
-        .map(|flow| (FlowId(flow), flows.get(FlowId(flow))))
-        .collect();
-    let (mut all, mut few, mut refills, mut affected, mut worst) =
-        (Vec::new(), Vec::new(), 0, Vec::new(), 0.0f64);
-    let (mut full_seconds, mut ratios, mut stated) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 0..count {
-        let demand = demand * draw.between(0.1, 1.5);
-        let flow = tree.flow(draw, demand);
-        let (took, change) = timed(|| solver.arrive(&flow));
-        let Ok((id, change)) = change else { continue };
-        here.push((id, flow));
-        all.push(took);
-        affected.push(change.affected as f64);
-        stated.push(change.error);
-        if change.affected <= 1000 {
-            few.push(took);
-        }
-        refills += usize::from(change.method == Method::Refill);
-        if round % 8 == 0 {
-            let mut list = Flows::new(&tree.network);
-            for (_, flow) in &here {
-                list.push(flow).expect("a flow of the tree");
-            }
-            let (took, full) = timed(|| MaxMin.estimate(&list));
-            full_seconds.push(took);
-            ratios.push(all[all.len() - 1] / took);
-            if let Ok(full) = full {
-                let off = here.iter().zip(full.rates()).map(|((id, _), rate)| {
-                    (solver.rate(*id).unwrap_or(f64::NAN) / rate - 1.0).abs()
-                });
-                let off = off.fold(0.0, f64::max);
-                worst = worst.max(off);
-                if off > change.error {
-                    println!("  an error of {off:e}, stated as {:e}", change.error);
-                }
-            }
-        }
-        let (gone, _) = here.swap_remove(draw.below(here.len()));
-        if let Ok(change) = solver.depart(gone) {
-            refills += usize::from(change.method == Method::Refill);
-        }
-    }
-    println!(
-        "{precision:?}: {count} arrivals, {refills} refills in {} updates",
-        2 * count
-    );
-    print("  one arrival", all);
-    if !few.is_empty() {
-        print(&format!("  {} that change at most 1000", few.len()), few);
-    }
-    print("  a full solve beside them", full_seconds);
-    ratios.sort_by(f64::total_cmp);
-    println!(
-        "  an arrival takes of a full solve: median {:.3}, P99 {:.3}, most {:.3}",
-        quantile(&ratios, 0.5),
-        quantile(&ratios, 0.99),
-        quantile(&ratios, 1.0)
-    );
-    affected.sort_by(f64::total_cmp);
-    println!(
-        "  affected flows: median {}, P99 {}, most {}",
-        quantile(&affected, 0.5),
-        quantile(&affected, 0.99),
-        quantile(&affected, 1.0)
-    );
-    stated.sort_by(f64::total_cmp);
-    println!(
-        "  stated error: median {:.1e}, most {:.1e}; error beside {} full solves: at most {worst:.1e}",
-        quantile(&stated, 0.5),
-        quantile(&stated, 1.0),
-        ratios.len()
-    );
-}
-
 /// Decisions of a schedule with a thousand jobs in the mean between eight leaves.
 fn decisions(seed: u64) {
     for policy in [Policy::StartAll, Policy::Ordered] {
@@ -283,10 +195,5 @@ fn main() {
             .count();
         println!("== {kind}: {limited} of {count} flows limited by an edge, seed {seed}");
         predictions(&tree, &flows);
-        if count <= 300_000 {
-            for precision in [Precision::Exact, Precision::Within(1e-3)] {
-                updates(&tree, &flows, &mut draw, demand, precision, 400);
-            }
-        }
     }
 }

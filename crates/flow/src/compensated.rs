@@ -25,13 +25,6 @@ impl Sum {
         self.high = sum;
     }
 
-    pub(crate) fn negated(self) -> Self {
-        Self {
-            high: -self.high,
-            low: -self.low,
-        }
-    }
-
     pub(crate) fn value(self) -> f64 {
         self.high + self.low
     }

@@ -3,7 +3,7 @@
 use crate::error::FlowError;
 use crate::estimate::{Estimate, Estimator, Limit};
 use crate::flows::Flows;
-use crate::incidence::{EdgeIndex, Incidence};
+use crate::incidence::EdgeIndex;
 use crate::level::{Share, water_level};
 use crate::network::EdgeId;
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::compensated::Sum;
-use crate::incidence::Incidence;
+use crate::incidence::EdgeIndex;
 
 /// What stopped a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub(crate) struct Filling {
 
 /// The edges of a flow, and what it takes of each for each unit of its rate.
 #[inline]
-fn uses<I: Incidence>(incidence: &I, flow: u32) -> impl Iterator<Item = (u32, f64)> {
+fn uses(incidence: &EdgeIndex<'_, '_>, flow: u32) -> impl Iterator<Item = (u32, f64)> {
     let costs = incidence.costs(flow);
     let edges = incidence.path(flow).iter().enumerate();
     edges.map(move |(hop, &edge)| (edge, costs.get(hop).copied().unwrap_or(1.0)))
@@ -58,34 +58,8 @@ impl Filling {
         }
     }
 
-    /// Begins again with `edges`, and with `flows` flows that are all `active` or all frozen. It does not matter what a flow is
-    /// that neither an edge nor the demands name.
-    pub(crate) fn restart(
-        &mut self,
-        edges: impl Iterator<Item = EdgeState>,
-        flows: usize,
-        active: bool,
-    ) {
-        self.edges.clear();
-        self.edges.extend(edges);
-        self.active.clear();
-        self.active.resize(flows, active);
-    }
-
-    /// Makes `flow` rise again from nothing, and gives its edges back what it had.
-    pub(crate) fn release(&mut self, incidence: &impl Incidence, flow: u32, rate: f64) {
-        self.active[flow as usize] = true;
-        let weight = incidence.weight(flow);
-        for (edge, cost) in uses(incidence, flow) {
-            let edge = &mut self.edges[edge as usize];
-            edge.remaining.add(rate * cost);
-            edge.weight.add(weight * cost);
-            edge.count += 1;
-        }
-    }
-
     /// Makes `flow` one of those that rise.
-    pub(crate) fn activate(&mut self, incidence: &impl Incidence, flow: u32) {
+    pub(crate) fn activate(&mut self, incidence: &EdgeIndex<'_, '_>, flow: u32) {
         self.active[flow as usize] = true;
         let weight = incidence.weight(flow);
         for (edge, cost) in uses(incidence, flow) {
@@ -107,7 +81,7 @@ impl Filling {
     /// Stops `flow` at `level`: its edges have so much less.
     pub(crate) fn freeze(
         &mut self,
-        incidence: &impl Incidence,
+        incidence: &EdgeIndex<'_, '_>,
         flow: u32,
         weight: f64,
         level: f64,
@@ -124,9 +98,9 @@ impl Filling {
 
     /// Raises the active flows, which `by_demand` lists by increasing `demand / weight` (it may list frozen ones: they are
     /// passed over). Calls `stopped(flow, level, stop)` for each.
-    pub(crate) fn run<I: Incidence>(
+    pub(crate) fn run(
         &mut self,
-        incidence: &I,
+        incidence: &EdgeIndex<'_, '_>,
         by_demand: impl Iterator<Item = (f64, u32)>,
         mut stopped: impl FnMut(u32, f64, Stop),
     ) {

@@ -2,17 +2,6 @@
 
 use crate::flows::Flows;
 
-/// Flows by edge, and what progressive filling asks of a flow.
-pub(crate) trait Incidence {
-    fn path(&self, flow: u32) -> &[u32];
-    fn members(&self, edge: u32) -> &[u32];
-    fn weight(&self, flow: u32) -> f64;
-    /// By edge of the path: what the flow takes for each unit of its rate; empty if that is 1.
-    fn costs(&self, _flow: u32) -> &[f64] {
-        &[]
-    }
-}
-
 /// Flows by edge, one list after the other.
 pub(crate) struct EdgeIndex<'f, 'n> {
     flows: &'f Flows<'n>,
@@ -45,23 +34,22 @@ impl<'f, 'n> EdgeIndex<'f, 'n> {
             members,
         }
     }
-}
 
-impl Incidence for EdgeIndex<'_, '_> {
-    fn path(&self, flow: u32) -> &[u32] {
+    pub(crate) fn path(&self, flow: u32) -> &[u32] {
         self.flows.path(flow as usize)
     }
 
-    fn members(&self, edge: u32) -> &[u32] {
+    pub(crate) fn members(&self, edge: u32) -> &[u32] {
         let edge = edge as usize;
         &self.members[self.starts[edge] as usize..self.starts[edge + 1] as usize]
     }
 
-    fn weight(&self, flow: u32) -> f64 {
+    pub(crate) fn weight(&self, flow: u32) -> f64 {
         self.flows.weight(flow as usize)
     }
 
-    fn costs(&self, flow: u32) -> &[f64] {
+    /// By edge of the path: what the flow takes for each unit of its rate; empty if that is 1.
+    pub(crate) fn costs(&self, flow: u32) -> &[f64] {
         self.flows.costs(flow as usize)
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! A [`Network`] is a set of directed edges with a capacity each. A [`Flow`] takes a path of edges
 //! and has a demand: the bandwidth that it reaches alone. An [`Estimator`] says what every flow gets
-//! when all of them run: [`Ecr`], [`MaxMin`] or [`Ingress`]. [`IncrementalMaxMin`] keeps the max-min
-//! rates of a set of flows while flows arrive and leave. [`schedule`] decides online which [`Job`] starts when, and at
-//! which pace.
+//! when all of them run: [`Ecr`], [`MaxMin`] or [`Ingress`]. [`schedule`] decides online which [`Job`] starts when, and
+//! at which pace.
 //!
 //! Nothing here does I/O or reads a clock. Capacities, demands and rates are in one unit of the
 //! caller's choice (bytes a second, GB/s, GiB/s).
@@ -17,7 +16,6 @@ mod estimate;
 mod filling;
 mod flows;
 mod incidence;
-mod incremental;
 mod ingress;
 mod level;
 mod maxmin;
@@ -30,7 +28,6 @@ pub use ecr::Ecr;
 pub use error::FlowError;
 pub use estimate::{Estimate, Estimator, Limit};
 pub use flows::{Flow, FlowId, Flows, Packets};
-pub use incremental::{Change, IncrementalMaxMin, Method, Precision};
 pub use ingress::Ingress;
 pub use maxmin::MaxMin;
 pub use network::{Edge, EdgeId, Network};

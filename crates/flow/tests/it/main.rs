@@ -4,7 +4,6 @@
 
 mod costs;
 mod fixture;
-mod incremental;
 mod ingress;
 mod oracle;
 mod paper;
