@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tree::{PciLink, PciNode, Tree};
+use super::tree::{NO_DEVICE, PciLink, PciNode, Tree};
 use crate::PcieError;
 use crate::error::syntax;
 
@@ -11,7 +11,7 @@ const MAX_FUNCTIONS: usize = 20_000;
 const MAX_DEPTH: usize = 32;
 
 /// Names of classes without `-nn`, as pci.ids has them, and their codes.
-const CLASSES: [(&str, u32); 26] = [
+const CLASSES: [(&str, u32); 27] = [
     ("PCI bridge", 0x0604),
     ("Non-Volatile memory controller", 0x0108),
     ("SCSI storage controller", 0x0100),
@@ -38,6 +38,23 @@ const CLASSES: [(&str, u32); 26] = [
     ("System peripheral", 0x0880),
     ("Co-processor", 0x0b40),
     ("Processing accelerators", 0x1200),
+    ("Non-Essential Instrumentation", 0x1300),
+];
+
+/// How names without `-nn` begin, as pci.ids has them, and the vendor's number. GPUs of AMD have its name and another number.
+const VENDORS: [(&str, u32); 12] = [
+    ("Advanced Micro Devices, Inc. [AMD/ATI]", 0x1002),
+    ("Advanced Micro Devices", 0x1022),
+    ("AMD/ATI", 0x1002),
+    ("ASPEED", 0x1a03),
+    ("Broadcom / LSI", 0x1000),
+    ("Chengdu Haiguang", 0x1d94),
+    ("Intel", 0x8086),
+    ("Matrox", 0x102b),
+    ("Mellanox", 0x15b3),
+    ("NVIDIA", 0x10de),
+    ("PLX", 0x10b5),
+    ("PMC-Sierra", 0x11f8),
 ];
 
 /// A function, and the bus below it if it is a bridge.
@@ -169,7 +186,9 @@ fn header(line: &str) -> Option<Function> {
         hex(vendor, 4).zip(hex(device, 4))
     });
     // Without `-nn` a name is all there is, or a number in it that pci.ids does not know.
-    let vendor = name.starts_with("Intel").then_some(0x8086);
+    let mut vendors = VENDORS.iter();
+    let vendor = vendors.find(|(known, _)| name.starts_with(known));
+    let vendor = vendor.map(|(_, vendor)| *vendor);
     let device_number = name
         .split_once("Device ")
         .map(|(_, rest)| rest.split(' ').next());
@@ -180,9 +199,14 @@ fn header(line: &str) -> Option<Function> {
     ) {
         (true, _) => Some((0x8086, 0x0b25)),
         (_, true) => Some((0x8086, 0x0cfe)),
-        _ => Some((0, 0)),
+        _ => Some((vendor.unwrap_or(0), 0)),
     };
     let id = ids.or(unknown).or(named);
+    // Switches of Broadcom's have one on each bus that they hide from a host.
+    let class = match name.contains("Placeholder Endpoint") {
+        true => NO_DEVICE,
+        false => class,
+    };
     Some(Function {
         node: PciNode {
             address: format!("{domain:04x}:{bus:02x}:{device:02x}.{number:x}"),

@@ -63,14 +63,12 @@ fn of_import(error: PcieError, from: &str) -> PcieError {
 
 fn tree(text: &str, from: &str) -> Result<tree::Tree, PcieError> {
     let start = text.trim_start_matches('\u{feff}').trim_start();
-    let is_xml = start.starts_with('<');
-    match (
-        is_xml,
-        start.contains("<system"),
-        start.contains("<topology"),
-    ) {
-        (true, true, false) => nccl::read(text, from),
-        (true, ..) => hwloc::read(text, from),
+    if let Some(system) = document(start, "system") {
+        return nccl::read(system, from);
+    }
+    match document(start, "topology") {
+        Some(topology) => hwloc::read(topology, from),
+        None if start.starts_with('<') => hwloc::read(start, from),
         _ if topo_matrix::is_one(text) => topo_matrix::read(text, from),
         _ if lspci::is_one(text) => lspci::read(text, from),
         _ => {
@@ -79,6 +77,23 @@ fn tree(text: &str, from: &str) -> Result<tree::Tree, PcieError> {
             Err(syntax(from, format!("is none of {known}")))
         }
     }
+}
+
+/// The XML of an element in a text, which may have a prompt or prose around it.
+fn document<'t>(text: &'t str, element: &str) -> Option<&'t str> {
+    let opened = format!("<{element}");
+    let is_name = |at: &usize| {
+        let next = text[at + opened.len()..].chars().next();
+        next.is_some_and(|c| c == '>' || c.is_whitespace())
+    };
+    let mut places = text.match_indices(&opened).map(|(at, _)| at);
+    let start = places.find(is_name)?;
+    if text.starts_with('<') {
+        return Some(text);
+    }
+    let closed = format!("</{element}>");
+    let end = text.rfind(&closed).map(|at| at + closed.len());
+    text.get(start..end.unwrap_or(text.len()))
 }
 
 fn finish(tree: tree::Tree, name: &str, from: &str) -> Result<Imported, PcieError> {

@@ -54,11 +54,9 @@ struct Row {
 
 /// Whether a text is such a matrix.
 pub(super) fn is_one(text: &str) -> bool {
-    text.lines().any(|line| {
+    plain(text).lines().any(|line| {
         let mut words = line.split_whitespace();
-        words
-            .next()
-            .is_some_and(|word| is_device(word) || word == "\u{1b}[4mGPU0")
+        words.next().is_some_and(is_device)
             && words.any(|word| matches!(word, "X" | "PIX" | "PXB" | "PHB" | "NODE" | "SYS"))
     })
 }
@@ -189,7 +187,7 @@ fn groups(rows: &[Row], most: Near) -> Vec<Vec<usize>> {
 }
 
 fn rows(text: &str, file: &str) -> Result<Vec<Row>, PcieError> {
-    let plain = without_colours(text);
+    let plain = plain(text);
     let mut lines = plain.lines();
     let header = lines.by_ref().find(|line| {
         let mut words = line.split_whitespace();
@@ -216,6 +214,10 @@ fn rows(text: &str, file: &str) -> Result<Vec<Row>, PcieError> {
     let has_numa = header.contains("NUMA Affinity");
     let mut rows: Vec<Row> = Vec::new();
     for line in lines {
+        // What follows is of another command, such as `nvidia-smi topo -p2p r`.
+        if rows.len() == columns.len() {
+            break;
+        }
         let mut words = line.split_whitespace();
         let Some(name) = words.next().filter(|word| columns.contains(word)) else {
             continue;
@@ -260,8 +262,8 @@ fn rows(text: &str, file: &str) -> Result<Vec<Row>, PcieError> {
     }
 }
 
-/// The header is underlined on a terminal.
-fn without_colours(text: &str) -> String {
+/// The text without commands of a terminal, on which the header is underlined, and without the bars of a table in Markdown.
+fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\u{1b}') {
@@ -274,7 +276,10 @@ fn without_colours(text: &str) -> String {
     for command in ["[4m", "[0m"] {
         plain = plain.replace(command, "");
     }
-    plain
+    match plain.lines().any(|line| line.trim_start().starts_with('|')) {
+        true => plain.replace('|', " "),
+        false => plain,
+    }
 }
 
 #[cfg(test)]
@@ -317,13 +322,27 @@ mod tests {
     }
 
     #[test]
+    fn a_table_in_markdown_and_a_second_matrix_behind_it_are_read() {
+        let rows = MATRIX.lines().take(5).map(|line| line.replace('\t', " | "));
+        let table: Vec<String> = rows.map(|row| format!("| {row} |")).collect();
+        let ruled = table
+            .join("\n")
+            .replacen('\n', "\n|---|---|---|---|---|---|---|\n", 1);
+        assert!(is_one(&ruled), "{ruled}");
+        assert_eq!(read(&ruled, "x").unwrap(), read(MATRIX, "x").unwrap());
+        let more =
+            format!("{MATRIX}\n$ nvidia-smi topo -p2p r\n\tGPU0\tGPU1\tGPU2\nGPU0\tX\tOK\tOK\n");
+        assert_eq!(read(&more, "x").unwrap(), read(MATRIX, "x").unwrap());
+    }
+
+    #[test]
     fn matrices_that_are_cut_are_errors() {
         for bad in [
             "\tGPU0\tGPU1\nGPU0\t X \tPIX\n",
             "\tGPU0\tGPU1\nGPU0\t X \n",
             "\tGPU0\tGPU1\nGPU0\t X \tABC\nGPU1\tPIX\t X \n",
             "GPU0\tPIX\n",
-            "\tGPU0\nGPU0\tX\nGPU0\tX\n",
+            "\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU0\t X \tPIX\n",
         ] {
             assert!(read(bad, "topo.txt").is_err(), "{bad}");
         }

@@ -1,5 +1,7 @@
 //! The PCI tree of a machine, and the topology file that it becomes.
 
+mod links;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Imported;
@@ -7,8 +9,7 @@ use crate::PcieError;
 use crate::file::DeviceEntry;
 use crate::rate::GIB;
 use crate::{
-    EndpointEntry, EndpointParameters, ForwarderEntry, HostEntry, HostParameters, LinkEntry,
-    LinkRate, TopologyFile,
+    EndpointEntry, EndpointParameters, ForwarderEntry, HostEntry, HostParameters, TopologyFile,
 };
 
 /// What hangs on the sockets of a machine, and what is to be said of it.
@@ -65,6 +66,13 @@ impl PciNode {
             (_, 0x0108) => Some("nvme"),
             (0x01, _) => Some("storage"),
             (0x02, _) => Some("nic"),
+            (_, 0x0300)
+                if self
+                    .vendor()
+                    .is_some_and(|vendor| CONSOLES.contains(&vendor)) =>
+            {
+                Some("display")
+            }
             (0x03, _) => Some("gpu"),
             (0x0b | 0x12, _) => Some("accelerator"),
             (_, 0x0502) => Some("cxl"),
@@ -83,7 +91,8 @@ impl PciNode {
     /// switch, which has one such device below it and is of its vendor.
     fn slows_down(&self) -> bool {
         if !self.is_bridge() {
-            return matches!(self.class >> 16, 0x03 | 0x0b | 0x12);
+            return matches!(self.class >> 16, 0x03 | 0x0b | 0x12)
+                && self.word() != Some("display");
         }
         let mut devices = Vec::new();
         self.devices(&mut devices);
@@ -105,7 +114,8 @@ impl PciNode {
     }
 
     fn vendor(&self) -> Option<u32> {
-        self.id.map(|(vendor, _)| vendor)
+        let vendor = self.id.map(|(vendor, _)| vendor);
+        vendor.filter(|vendor| *vendor != 0)
     }
 
     /// Its address without the function.
@@ -117,6 +127,13 @@ impl PciNode {
 
 const INTEL: u32 = 0x8086;
 const AMD: u32 = 0x1022;
+/// Graphics of management processors and of virtual machines, which show a console: of Matrox, Silicon Motion, XGI,
+/// Huawei, ASPEED; Cirrus, Bochs, virtio, VMware.
+const CONSOLES: [u32; 9] = [
+    0x102b, 0x126f, 0x18ca, 0x19e5, 0x1a03, 0x1013, 0x1234, 0x1af4, 0x15ad,
+];
+/// The class of functions for the platform's own use ("non-essential instrumentation"): no traffic goes there.
+pub(super) const NO_DEVICE: u32 = 0x1300;
 /// GPUs of AMD.
 const ATI: u32 = 0x1002;
 /// The sort of device that GPUs of AMD are.
@@ -126,8 +143,6 @@ const WIDE_GPU: &str = "amd-gpu";
 const WIDE: u32 = 256;
 /// From a switch's input to its output: PLX' and Microchip's data sheets have 100 to 115 ns for all generations.
 const SWITCH_NS: f64 = 110.0;
-/// What RDMA leaves of a port's bits: of packets of 4 KiB all but 66 bytes of headers.
-const WIRE_PAYLOAD: f64 = 4096.0 / (4096.0 + 66.0);
 /// Links of xGMI between two sockets: three or four of 16 lanes.
 const XGMI_LINKS: u32 = 3;
 /// Part of the bits of xGMI that is payload of DMA: 42 to 44 GB/s have been measured on a link of 32 GT/s (64 GB/s), of one GPU,
@@ -349,7 +364,9 @@ impl Writer {
                 }
                 Some(word) => self.endpoint(node, word, upper, port),
                 // Below a link every device counts; beside the root complex most are its own.
-                None if port.is_some() => self.endpoint(node, "device", upper, port),
+                None if port.is_some() && node.class >> 8 != NO_DEVICE => {
+                    self.endpoint(node, "device", upper, port)
+                }
                 None => self.left_out += 1,
             }
             return;
@@ -417,136 +434,5 @@ impl Writer {
             host.timing.socket_gib_s = (gib_s * 10.0).round() / 10.0;
             host.timing.socket_links = XGMI_LINKS;
         }
-    }
-
-    /// Has the link of a NIC carry no more than its ports.
-    fn wire(&mut self, node: &PciNode, entry: &mut LinkEntry) {
-        let gib_s = node.wire_mbit_s * 1e6 / 8.0 * WIRE_PAYLOAD / GIB;
-        let mps = entry.mps.unwrap_or(256);
-        let (generation, width) = (entry.generation.unwrap_or(3), entry.width.unwrap_or(16));
-        let link = LinkRate::of(generation, width, mps).payload_gib_s(mps);
-        let gib_s = (gib_s * 1000.0).round() / 1000.0;
-        if gib_s > 0.0 && gib_s < link {
-            entry.down_gib_s = Some(gib_s);
-            entry.up_gib_s = Some(gib_s);
-            self.wires += 1;
-        }
-    }
-
-    /// Generation of a link: what both ends can do, if it only runs slower because the device is idle.
-    fn generation(&mut self, node: &PciNode, port: Option<&PciLink>) -> Option<u32> {
-        let own = &node.link;
-        let now = own.generation.or(port.and_then(|link| link.generation));
-        let ends = [
-            own.max_generation,
-            port.and_then(|link| link.max_generation),
-        ];
-        let most = ends.into_iter().flatten().min();
-        let (Some(now), Some(most)) = (now, most) else {
-            return now.or(most);
-        };
-        if now >= most {
-            return Some(now);
-        }
-        let name = &node.address;
-        if node.slows_down() {
-            let note = format!(
-                "{name} runs at Gen{now} now, as idle devices do; its link can do Gen{most}, which the file has"
-            );
-            self.idle.push(note);
-            return Some(most);
-        }
-        let note =
-            format!("{name} runs at Gen{now}, which the file has; its link can do Gen{most}");
-        self.slow.push(note);
-        Some(now)
-    }
-
-    /// Lanes of a link: those in use, with a note where both ends have more.
-    fn width(&mut self, node: &PciNode, port: Option<&PciLink>) -> Option<u32> {
-        let own = &node.link;
-        let now = own.width.or(port.and_then(|link| link.width));
-        let ends = [own.max_width, port.and_then(|link| link.max_width)];
-        let most = ends.into_iter().flatten().min();
-        let (Some(now), Some(most)) = (now, most) else {
-            // A link that is down has none.
-            return now.or(most);
-        };
-        if now < most {
-            let name = &node.address;
-            self.slow.push(format!(
-                "{name} runs with x{now}, which the file has; its link can do x{most}"
-            ));
-        }
-        Some(now)
-    }
-
-    /// Speed of a link of which hwloc has the product of lanes and raw rate only: the lowest generation that gives it with the
-    /// lanes that such a device has. What gives none is a rate; payload is less of it, as of Gen3 x16.
-    fn product(&mut self, node: &PciNode, gb_s: f64, entry: &mut LinkEntry) {
-        let most = match node.word() {
-            Some("nvme") => 4,
-            _ => 16,
-        };
-        let lanes = [1, 2, 4, 8, 16].into_iter().filter(|lanes| *lanes <= most);
-        let pairs =
-            (1..=7).flat_map(|generation| lanes.clone().map(move |lanes| (generation, lanes)));
-        // hwloc writes single precision; Gen1 x16 and Gen3 x4 are 1.5 % apart.
-        let same = |&(generation, lanes): &(u32, u32)| {
-            (LinkRate::raw_gb_s(generation, lanes) / gb_s - 1.0).abs() < 0.005
-        };
-        let mut pairs = pairs.filter(same);
-        if let Some((generation, lanes)) = pairs.next() {
-            entry.generation = Some(generation);
-            entry.width = Some(lanes);
-            self.products += 1;
-        } else {
-            let payload = LinkRate::of(3, 16, 256).payload_gib_s(256) / LinkRate::raw_gb_s(3, 16);
-            let gib_s = (gb_s * payload * 1000.0).round() / 1000.0;
-            entry.down_gib_s = Some(gib_s);
-            entry.up_gib_s = Some(gib_s);
-        }
-        if node.slows_down() && entry.generation.is_some_and(|generation| generation <= 2) {
-            self.idle.push(format!(
-                "{} runs at {gb_s:.1} GB/s now, perhaps as it is idle: hwloc does not say what its link can do",
-                node.address
-            ));
-        }
-    }
-
-    fn link(&mut self, upper: &str, node: &PciNode, port: Option<&PciLink>) {
-        let own = &node.link;
-        let lower = &node.address;
-        let from_port = |get: fn(&PciLink) -> Option<u32>| port.and_then(get);
-        let generation = self.generation(node, port);
-        let width = self.width(node, port);
-        let mps = match (own.mps, from_port(|link| link.mps)) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        let mut entry = LinkEntry {
-            ends: vec![upper.to_owned(), lower.clone()],
-            generation,
-            width,
-            mps,
-            mrrs: own.mrrs,
-            ..LinkEntry::default()
-        };
-        if let (None, None, Some(gb_s)) = (generation, width, own.gb_s) {
-            self.product(node, gb_s, &mut entry);
-        }
-        self.wire(node, &mut entry);
-        for (key, missing) in [
-            ("generation", entry.generation.is_none()),
-            ("width", entry.width.is_none()),
-            ("mps", mps.is_none()),
-            ("mrrs", own.mrrs.is_none()),
-        ] {
-            if missing {
-                entry.unread.push(key.to_owned());
-                *self.unread.entry(key.to_owned()).or_default() += 1;
-            }
-        }
-        self.file.links.push(entry);
     }
 }

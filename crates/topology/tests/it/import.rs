@@ -455,3 +455,65 @@ fn failures_name_what_is_imported_and_what_is_read() {
     let missing = import(Path::new("/nowhere/at/all"), "imported").unwrap_err();
     assert!(missing.is_bad_input(), "{missing}");
 }
+
+#[test]
+fn a_console_is_no_gpu_and_names_of_vendors_stand_for_their_numbers() {
+    let text = "\
+00:01.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] Turin PCIe Root Port
+\tBus: primary=00, secondary=01, subordinate=01
+\tLnkCap:\tPort #0, Speed 32GT/s, Width x16
+\tLnkSta:\tSpeed 2.5GT/s, Width x16
+01:00.0 VGA compatible controller: NVIDIA Corporation GB202GL [RTX PRO 6000]
+\tLnkCap:\tPort #0, Speed 32GT/s, Width x16
+\tLnkSta:\tSpeed 2.5GT/s, Width x16
+00:02.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] Turin PCIe Root Port
+\tBus: primary=00, secondary=02, subordinate=03
+\tLnkSta:\tSpeed 5GT/s, Width x1
+02:00.0 PCI bridge: ASPEED Technology, Inc. AST1150 PCI-to-PCI Bridge
+\tBus: primary=02, secondary=03, subordinate=03
+03:00.0 VGA compatible controller: ASPEED Technology, Inc. ASPEED Graphics Family
+00:03.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] Turin PCIe Root Port
+\tBus: primary=00, secondary=04, subordinate=04
+\tLnkSta:\tSpeed 32GT/s, Width x16
+04:00.0 Non-Essential Instrumentation [1300]: Advanced Micro Devices, Inc. [AMD] Device 1556
+00:04.1 PCI bridge: Advanced Micro Devices, Inc. [AMD] Turin PCIe Root Port
+\tBus: primary=00, secondary=05, subordinate=05
+\tLnkSta:\tSpeed 32GT/s, Width x16
+05:00.0 System peripheral: Broadcom / LSI Virtual PCIe Placeholder Endpoint (rev b0)
+";
+    let imported = import_text(text, "lspci.txt", "machine").unwrap();
+    let found = endpoints(&topology(&imported));
+    assert_eq!(found[0], "0000:01:00.0 gpu host.0 Gen5 x16");
+    assert!(
+        found[1].starts_with("0000:03:00.0 display 0000:02:00.0"),
+        "{found:?}"
+    );
+    assert_eq!(found.len(), 2, "{found:?}");
+    // The processor is AMD's: completions of two lines.
+    assert!(
+        imported.toml.contains("completion_bytes = 256"),
+        "{}",
+        imported.toml
+    );
+    let drive = "01:00.0 Non-Volatile memory controller: Samsung PM1743\n";
+    let imported = import_text(drive, "lspci.txt", "machine").unwrap();
+    assert_eq!(
+        endpoints(&topology(&imported)),
+        ["0000:01:00.0 nvme host.0 Gen3 x4"]
+    );
+    assert!(
+        imported
+            .toml
+            .contains("unread = [\"generation\", \"width\"")
+    );
+}
+
+#[test]
+fn a_document_behind_a_prompt_is_read() {
+    let system = "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:01:00.0\" class=\"0x030200\" \
+        link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"0\"/></pci></cpu></system>";
+    let whole = import_text(system, "x", "machine").unwrap();
+    let pasted = format!("user@host:~$ cat topo.xml\n```xml\n{system}\n```\nThanks <you>\n");
+    assert_eq!(import_text(&pasted, "x", "machine").unwrap(), whole);
+    assert!(import_text("<systems></systems>", "x", "machine").is_err());
+}
