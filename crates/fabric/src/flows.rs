@@ -26,7 +26,8 @@ pub struct FlowEntry {
     pub from: String,
     /// The node where it ends.
     pub to: String,
-    /// What it reaches alone; as much as the edges and the credits of its path let through if there is none.
+    /// What its ends reach alone, of which it gets what its way lets through; as much as the edges and the credits of its path
+    /// let through if there is none.
     pub demand_gib_s: Option<f64>,
     /// Bytes in flight.
     pub outstanding_bytes: Option<f64>,
@@ -54,7 +55,8 @@ pub struct NamedFlow {
     pub flow: Flow,
     /// Who moves the data.
     pub operation: Operation,
-    /// What its demand follows from, if the file has none: `credits` of its path, or `tags` of its reader.
+    /// What its demand follows from, if not from the file: `credits` of its path, `tags` of its reader, one `socket link` of
+    /// several, or a `root complex`.
     pub held_by: Option<&'static str>,
     /// Whether the file says how much it keeps in flight.
     pub window_given: bool,
@@ -90,7 +92,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// `plain` with what it asks for, and what its demand follows from, if the file has none.
+    /// `plain` with what it asks for, and what its demand follows from, if not from the file.
     fn of(
         self,
         topology: &Topology,
@@ -101,30 +103,26 @@ impl Wanted {
         let carriage = Carriage::new(topology, &plain.path, self.operation, values);
         let narrowest = narrowest(network, &plain.path, &carriage.costs);
         let tags = carriage.window.map(|window| window / carriage.latency);
-        let limits = [
-            (
-                // The data of reads are completions, which have credits of their own.
-                (carriage.packets.request == 0)
-                    .then(|| credit_limit(topology, &plain.path, carriage.packets.payload)),
-                "credits",
-            ),
-            (tags, "tags"),
+        // What the flow asks for: what the file says, or what its ends let through.
+        let credits = || credit_limit(topology, &plain.path, carriage.packets.payload);
+        // The data of reads are completions, which have credits of their own.
+        let credits = (carriage.packets.request == 0).then(credits);
+        let ends = [(credits, "credits"), (tags, "tags")];
+        let ends = ends.into_iter().filter(|_| self.demand.is_none());
+        // What its way lets through, whatever it asks for.
+        let way = [
             (carriage.socket_link, "socket link"),
             (
                 Some(narrowest * carriage.part).filter(|_| carriage.part < 1.0),
                 "root complex",
             ),
         ];
-        let limits = limits
-            .into_iter()
-            .filter_map(|(limit, what)| Some((limit?, what)));
+        let limits = ends.chain(way);
+        let limits = limits.filter_map(|(limit, what)| Some((limit?, what)));
         let least = limits.min_by(|a, b| a.0.total_cmp(&b.0));
-        let least = least.filter(|(limit, _)| *limit < narrowest);
-        let demand = match (self.demand, least) {
-            (Some(demand), _) => demand,
-            (None, Some((limit, _))) => limit,
-            (None, None) => f64::INFINITY,
-        };
+        let asked = self.demand.unwrap_or(f64::INFINITY);
+        let least = least.filter(|(limit, _)| *limit < narrowest.min(asked));
+        let demand = least.map_or(asked, |(limit, _)| limit);
         let bytes = WINDOWS * demand.min(narrowest) * carriage.latency;
         // A flow that starts where it ends is refused elsewhere.
         let usual = (bytes / f64::from(PACKET)).ceil().max(1.0) * f64::from(PACKET);
@@ -137,8 +135,7 @@ impl Wanted {
             packets: carriage.packets,
             ..plain
         };
-        let held_by = least.filter(|_| self.demand.is_none());
-        (flow, held_by.map(|(_, what)| what))
+        (flow, least.map(|(_, what)| what))
     }
 }
 
