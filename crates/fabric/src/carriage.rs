@@ -52,6 +52,8 @@ pub(crate) struct Carriage {
     pub(crate) part: f64,
     /// What one of several links between sockets carries, if the path takes one, GiB/s.
     pub(crate) socket_link: Option<f64>,
+    /// A root complex on the path cuts its TLPs.
+    pub(crate) is_cut: bool,
 }
 
 /// What a device or a core does to have data go from one end of `path` to the other: devices read what is in memory, and
@@ -91,17 +93,29 @@ impl Carriage {
             0 => WRITE_HEADER,
             _ => COMPLETION_HEADER,
         };
+        // Behind a root complex that cuts what one device writes to another.
+        let mut cut = None;
+        let is_written = request == 0 && !begins_in_memory(topology, &edges);
         let cost = |id: &EdgeId| {
             if id.index() >= topology.edges().len() {
                 return 1.0;
             }
-            let of = |each| cost(topology, dray_pcie::EdgeId(id.0), header, each, values);
-            match is_halved {
+            let id = dray_pcie::EdgeId(id.0);
+            let of = |each: u32| {
+                let each = cut.map_or(each, |bytes| each.min(bytes));
+                cost(topology, id, header, each, values)
+            };
+            let cost = match is_halved {
                 true => 0.5 * (of(payload) + of(payload / 2)),
                 false => of(payload),
+            };
+            if is_written {
+                cut = topology.forwarded(id).or(cut);
             }
+            cost
         };
         let mut costs: Vec<f64> = path.iter().map(cost).collect();
+        let is_cut = cut.is_some_and(|bytes| bytes < payload) && !ends_in_memory(topology, &edges);
         if costs.iter().all(|cost| *cost == 1.0) {
             costs.clear();
         }
@@ -132,8 +146,21 @@ impl Carriage {
             window,
             part,
             socket_link: socket_link(topology, &edges),
+            is_cut,
         }
     }
+}
+
+/// Whether a path begins in a host's memory.
+fn begins_in_memory(topology: &Topology, path: &[dray_pcie::EdgeId]) -> bool {
+    let first = path.first();
+    first.is_some_and(|&first| topology.node(topology.edge(first).from).kind.is_socket())
+}
+
+/// Whether a path ends in a host's memory.
+fn ends_in_memory(topology: &Topology, path: &[dray_pcie::EdgeId]) -> bool {
+    let last = path.last();
+    last.is_some_and(|&last| topology.node(topology.edge(last).to).kind.is_socket())
 }
 
 /// How the data is packed.

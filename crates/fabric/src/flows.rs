@@ -116,12 +116,15 @@ impl Wanted {
                 Some(narrowest * carriage.part).filter(|_| carriage.part < 1.0),
                 "root complex",
             ),
+            // The simulator does not cut TLPs: the sender has the pace.
+            (Some(narrowest).filter(|_| carriage.is_cut), "root complex"),
         ];
         let limits = ends.chain(way);
         let limits = limits.filter_map(|(limit, what)| Some((limit?, what)));
         let least = limits.min_by(|a, b| a.0.total_cmp(&b.0));
         let asked = self.demand.unwrap_or(f64::INFINITY);
-        let least = least.filter(|(limit, _)| *limit < narrowest.min(asked));
+        let least =
+            least.filter(|(limit, _)| *limit < asked && (*limit < narrowest || carriage.is_cut));
         let demand = least.map_or(asked, |(limit, _)| limit);
         let bytes = WINDOWS * demand.min(narrowest) * carriage.latency;
         // A flow that starts where it ends is refused elsewhere.

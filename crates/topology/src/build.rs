@@ -148,6 +148,7 @@ impl Builder<'_> {
             .number(entry, "socket_gib_s", timing.socket_gib_s)?;
         self.rules
             .count(entry, "socket_links", timing.socket_links, 0, 64)?;
+        self.payload(entry, "peer_write_bytes", timing.peer_write_bytes)?;
         self.payload(entry, "completion_bytes", timing.completion_bytes)
     }
 

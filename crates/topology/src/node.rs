@@ -136,6 +136,8 @@ pub struct HostParameters {
     pub completion_bytes: u32,
     /// Peer-to-peer writes that the root complex forwards, GiB/s; 0 for no limit.
     pub peer_write_gib_s: f64,
+    /// Payload of the TLPs in which it forwards them, bytes; 0 for TLPs as they come.
+    pub peer_write_bytes: u32,
     /// Time between peer-to-peer reads that the root complex forwards, ns.
     pub peer_read_ns: f64,
 }
@@ -151,6 +153,7 @@ impl Default for HostParameters {
             poll_ns: 75.0,
             completion_bytes: 0,
             peer_write_gib_s: 0.0,
+            peer_write_bytes: 0,
             peer_read_ns: 0.0,
         }
     }

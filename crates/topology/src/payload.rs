@@ -91,6 +91,16 @@ impl Topology {
         }
     }
 
+    /// Payload of the TLPs in which a root complex forwards what goes over `edge` and on to another device, if it cuts them.
+    pub fn forwarded(&self, edge: EdgeId) -> Option<u32> {
+        match &self.node(self.edge(edge).to).kind {
+            NodeKind::Socket { parameters, .. } => {
+                Some(parameters.peer_write_bytes).filter(|bytes| *bytes > 0)
+            }
+            _ => None,
+        }
+    }
+
     /// What a read request of `node`, the end of `path` that reads, asks for: the line of a GPU, and what the MRRS of its link
     /// allows of other devices.
     pub fn request(&self, node: NodeId, path: &[EdgeId]) -> Size {

@@ -246,9 +246,42 @@ fn a_transfer_takes_one_of_several_links_between_sockets() {
         rates.map(|(rate, ..)| gib_s(rate)).collect()
     };
     assert!((far("a,host.1\n")[0] - 40.0).abs() < 1e-9);
+    // A demand does not lift it.
+    let network = network(&topology).unwrap();
+    let rows = "from,to,demand_gib_s\na,host.1,50\na,host.1,30\n";
+    let named = parse_flows(rows, true, "flows.csv", &topology, &network).unwrap();
+    let demands: Vec<_> = named
+        .iter()
+        .map(|named| (named.flow.demand, named.held_by))
+        .collect();
+    assert_eq!(demands, [(40.0, Some("socket link")), (30.0, None)]);
     for rate in far("a,host.1\nb,host.1\nc,host.1\nd,host.1\n") {
         assert!((rate - 30.0).abs() < 1e-9, "{rate}");
     }
+}
+
+/// Four drives to an H100 behind a Xeon 6442Y: 45.2 GB/s (xnvme.io/aisio); GPUs on Xeons of Gen4: 20 and 22
+/// (tinygrad/open-gpu-kernel-modules#26, nvbandwidth#50).
+#[test]
+fn what_intels_root_complexes_forward_is_cut_into_lines() {
+    const XEON: &str = "[host.timing]\npeer_write_bytes = 64";
+    let alone = |generation| rates(&machine(generation, XEON), "gpu,gpu1\n")[0].0;
+    assert!((alone(5) / 45.2 - 1.0).abs() < 0.05, "{}", alone(5));
+    assert!((alone(4) / 22.0 - 1.0).abs() < 0.05, "{}", alone(4));
+    // Its sender has that pace, in the simulator, too, and the way to memory is as before.
+    let topology = machine(5, XEON);
+    let network = network(&topology).unwrap();
+    let named = parse_flows(
+        "from,to\ngpu,gpu1\ngpu,host\n",
+        true,
+        "f.csv",
+        &topology,
+        &network,
+    );
+    let named = named.unwrap();
+    assert_eq!(named[0].held_by, Some("root complex"));
+    assert!((named[0].flow.demand * 1.073_741_824 - alone(5)).abs() < 1e-9);
+    assert_eq!((named[1].held_by, named[1].flow.costs.len()), (None, 0));
 }
 
 #[test]

@@ -109,6 +109,7 @@ impl Document {
                 b"busid" | b"bus" => node.address = value.trim().chars().take(32).collect(),
                 b"vendor" => {
                     self.tree.is_amd |= value.as_ref() == "AuthenticAMD";
+                    self.tree.is_intel |= value.as_ref() == "GenuineIntel";
                     vendor = hexadecimal(&value);
                 }
                 b"device" => device = hexadecimal(&value),

@@ -21,6 +21,8 @@ pub(super) struct Tree {
     pub(super) packages: BTreeMap<u32, u32>,
     /// Whether the processor is known to be AMD's.
     pub(super) is_amd: bool,
+    /// Or Intel's.
+    pub(super) is_intel: bool,
     pub(super) notes: Vec<String>,
 }
 
@@ -141,6 +143,9 @@ const WIDE_GPU: &str = "amd-gpu";
 /// Root complexes and GPUs of AMD have been measured with TLPs of this payload: 14.25 GB/s from a Threadripper to a Radeon Pro VII
 /// (Gen3 x16), 28.4 and 29.0 from and to an EPYC (Gen4 x16).
 const WIDE: u32 = 256;
+/// Intel's root complexes cut the TLPs that they forward between devices into lines (NCCL's topo.h says so of GPUs'): 45.2 GB/s
+/// have been measured from four drives to a GPU on Gen5 x16 (Xeon 6442Y), 20 and 22 on Gen4 x16, where such TLPs have 45 and 22.7.
+const INTEL_FORWARDS: u32 = 64;
 /// From a switch's input to its output: PLX' and Microchip's data sheets have 100 to 115 ns for all generations.
 const SWITCH_NS: f64 = 110.0;
 /// Links of xGMI between two sockets: three or four of 16 lanes.
@@ -178,9 +183,12 @@ pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, Pc
         roots,
         packages,
         is_amd,
+        is_intel,
         mut notes,
     } = tree;
-    let is_amd = is_amd || roots.iter().any(|root| root.vendor() == Some(AMD));
+    let made_by = |maker| roots.iter().any(|root| root.vendor() == Some(maker));
+    let is_amd = is_amd || made_by(AMD);
+    let is_intel = is_intel || made_by(INTEL);
     let sockets = sockets(&roots, &packages, &mut notes);
     let count = sockets.values().max().map_or(1, |last| last + 1);
     let mut writer = Writer {
@@ -223,6 +231,10 @@ pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, Pc
     }
     if is_amd {
         writer.amd();
+    } else if is_intel {
+        for host in &mut writer.file.hosts {
+            host.timing.peer_write_bytes = INTEL_FORWARDS;
+        }
     }
     if writer.file.endpoints.is_empty() {
         return Err(PcieError::Rule {
