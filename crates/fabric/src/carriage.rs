@@ -36,6 +36,8 @@ const LINE: u32 = 64;
 /// What links between sockets carry, if no file says so: of what those of servers of their generation carry. One link of two is
 /// not in use on some, and four of three on others.
 const SOCKETS: [f64; 3] = [0.5, 1.0, 4.0 / 3.0];
+/// The generation of the links of today's servers.
+const FASTEST: u32 = 5;
 /// The least part of its links that a root complex has been measured to forward between devices: 9.9 GB/s on Gen4 x16.
 const PEERS: f64 = 0.35;
 
@@ -226,13 +228,23 @@ fn cost(
     if link.kind == LinkKind::Socket {
         return 1.0 / SOCKETS[values as usize];
     }
+    // Of a link whose generation no file has, at most that of the fastest machines.
+    let is_unread = link.unread.iter().any(|key| key == "generation");
+    let faster = match values {
+        Values::Greatest if is_unread && link.generation < FASTEST => {
+            let rate =
+                |generation| LinkRate::of(generation, link.width, link.mps).payload_gib_s(link.mps);
+            rate(link.generation) / rate(FASTEST)
+        }
+        _ => 1.0,
+    };
     let framing = LinkRate::of(link.generation, link.width, link.mps).framing_bytes;
     let whole =
         |payload: u32, header: u32| f64::from(payload + framing + header) / f64::from(payload);
     if header == WRITE_HEADER && payload == link.mps {
-        return 1.0;
+        return faster;
     }
-    whole(payload, header) / whole(link.mps, WRITE_HEADER)
+    faster * whole(payload, header) / whole(link.mps, WRITE_HEADER)
 }
 
 /// What the requests for a byte take of an edge, as [`cost`]; nothing between sockets.

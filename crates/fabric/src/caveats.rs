@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dray_flow::EdgeId;
-use dray_pcie::Topology;
+use dray_pcie::{NodeKind, Topology};
 
 use crate::carriage::forwarders;
 use crate::network::topology_edges;
@@ -19,7 +19,7 @@ pub fn caveats<'p>(
     paths: impl Iterator<Item = &'p [EdgeId]>,
 ) -> Vec<String> {
     let (mut defaults, mut sockets) = (BTreeMap::new(), BTreeSet::new());
-    let (mut count, mut peers) = (0, 0);
+    let (mut count, mut peers, mut besides) = (0, 0, 0);
     for path in paths {
         count += 1;
         let path = topology_edges(topology, path);
@@ -32,6 +32,7 @@ pub fn caveats<'p>(
                 defaults.entry(edge.link.0).or_insert(speed);
             }
         }
+        besides += usize::from(has_a_link_beside(topology, &path));
         let unlimited = forwarders(topology, &path);
         if !unlimited.is_empty() {
             peers += 1;
@@ -46,6 +47,13 @@ pub fn caveats<'p>(
             "the speed of {links} on the way could not be read and is the default: {names}"
         ));
     }
+    if besides > 0 {
+        notes.push(format!(
+            "{besides} of {count} {what} go over PCIe here, and the machine has {} for them, which the topology leaves out: they \
+             may be many times faster",
+            topology.left_out.join(" and ")
+        ));
+    }
     if peers > 0 {
         notes.push(format!(
             "{peers} of {count} {what} go from device to device through {}, and the topology does not say how much a root complex \
@@ -54,6 +62,22 @@ pub fn caveats<'p>(
         ));
     }
     notes
+}
+
+/// Whether the ends of a path have a link of another kind between them, which the topology does not have.
+fn has_a_link_beside(topology: &Topology, path: &[dray_pcie::EdgeId]) -> bool {
+    let (Some(&first), Some(&last)) = (path.first(), path.last()) else {
+        return false;
+    };
+    let ends = [topology.edge(first).from, topology.edge(last).to];
+    let is_gpu = |node| matches!(&topology.node(node).kind, NodeKind::Endpoint { word, .. } if word == "gpu");
+    let gpus = ends.into_iter().filter(|&end| is_gpu(end)).count();
+    let sockets = ends.into_iter();
+    let sockets = sockets.filter(|&end| topology.node(end).kind.is_socket());
+    topology.left_out.iter().any(|kind| match kind.as_str() {
+        "c2c" => gpus == 1 && sockets.clone().count() == 1,
+        _ => gpus == 2,
+    })
 }
 
 fn first<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
@@ -116,6 +140,22 @@ mod tests {
         assert_eq!(widths[0], 4.5);
         // A core's and the memory's traffic is not forwarded.
         assert!(widths[1] > 12.0 && widths[2] > 12.0, "{widths:?}");
+    }
+
+    #[test]
+    fn links_of_other_kinds_that_a_file_leaves_out_are_named() {
+        let gpus = DESK.replace("name = \"a\"", "name = \"a\"\n        kind = \"gpu\"");
+        let gpus = gpus.replace("name = \"b\"", "name = \"b\"\n        kind = \"gpu\"");
+        let pairs = [("a", "b"), ("pc", "a")];
+        let beside = |left_out: &str| {
+            let (notes, _) = of(&format!("left_out = {left_out}\n{gpus}"), &pairs);
+            let mut notes = notes.into_iter();
+            notes.find(|note| note.contains("leaves out"))
+        };
+        let nvlink = beside("[\"nvlink\"]").unwrap();
+        assert!(nvlink.starts_with("1 of 2 flows go over PCIe here, and the machine has nvlink"));
+        assert!(beside("[\"c2c\"]").unwrap().contains("1 of 2 flows"));
+        assert_eq!(beside("[]"), None);
     }
 
     #[test]

@@ -15,6 +15,9 @@ pub(crate) struct TopologyFile {
     pub(crate) title: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) source: String,
+    /// Links of other kinds between its devices that the file does not have: `nvlink`, `xgmi`, `c2c`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_out: Vec<String>,
     /// Of nodes that do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) arbiter: Option<Arbiter>,

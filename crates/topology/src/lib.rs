@@ -195,6 +195,9 @@ pub struct Topology {
     pub title: String,
     /// Where its numbers come from.
     pub source: String,
+    /// Links of other kinds between its devices that the file does not have: `nvlink` and `xgmi` between GPUs, `c2c` between a
+    /// GPU and a socket.
+    pub left_out: Vec<String>,
     nodes: Vec<Node>,
     links: Vec<Link>,
     edges: Vec<Edge>,

@@ -24,7 +24,8 @@ enum Open {
     Pci(PciNode),
     /// A NUMA node, where it is known.
     Cpu(Option<u32>),
-    Gpu,
+    /// Of the generation that its compute capability has, if its link says nothing.
+    Gpu(Option<u32>),
     Nic,
     /// A port of a NIC, with its speed, Mbit/s.
     Net(f64),
@@ -89,6 +90,17 @@ pub(super) fn read(text: &str, file: &str) -> Result<Tree, PcieError> {
     Ok(document.finish())
 }
 
+/// Generation of the link of a GPU of NVIDIA's by its compute capability: Pascal to Turing, Ampere and Ada, Hopper and
+/// Blackwell.
+fn generation_of(capability: u32) -> Option<u32> {
+    match capability {
+        60..=75 => Some(3),
+        80..=89 => Some(4),
+        90..=129 => Some(5),
+        _ => None,
+    }
+}
+
 /// A number such as `0x10de`.
 fn hexadecimal(text: &str) -> Option<u32> {
     u32::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()
@@ -98,7 +110,7 @@ impl Document {
     fn object(&mut self, element: &BytesStart<'_>) -> Result<Open, String> {
         let mut node = PciNode::default();
         let (mut numa, mut speed, mut width, mut wire) = (None, None, None, 0.0);
-        let (mut vendor, mut device) = (None, None);
+        let (mut vendor, mut device, mut capability) = (None, None, None);
         for attribute in element.attributes() {
             let attribute = attribute.map_err(|error| error.to_string())?;
             let value = attribute
@@ -113,6 +125,7 @@ impl Document {
                     vendor = hexadecimal(&value);
                 }
                 b"device" => device = hexadecimal(&value),
+                b"sm" => capability = value.trim().parse().ok(),
                 b"speed" => wire = value.trim().parse().unwrap_or(0.0),
                 b"class" => node.class = class(&value),
                 b"link_speed" => speed = super::generation(&value),
@@ -131,21 +144,29 @@ impl Document {
                 Open::Pci(node)
             }
             b"cpu" => Open::Cpu(numa),
-            b"gpu" => Open::Gpu,
+            b"gpu" => Open::Gpu(capability.and_then(generation_of)),
             b"nic" => Open::Nic,
             b"net" => Open::Net(wire),
-            b"nvlink" | b"xgmi" | b"c2c" => {
-                self.direct += 1;
+            name => {
+                let kinds: [(&[u8], &str); 3] =
+                    [(b"nvlink", "nvlink"), (b"xgmi", "xgmi"), (b"c2c", "c2c")];
+                if let Some((_, kind)) = kinds.iter().find(|(kind, _)| *kind == name) {
+                    self.direct += 1;
+                    self.tree.left_out.insert(kind);
+                }
                 Open::Other
             }
-            _ => Open::Other,
         })
     }
 
     /// Puts a complete element into the one around it.
     fn close(&mut self, object: Open) {
+        let mut most = None;
         let class = match object {
-            Open::Gpu => 0x03_0200,
+            Open::Gpu(generation) => {
+                most = generation;
+                0x03_0200
+            }
             Open::Nic => 0x02_0000,
             Open::Cpu(_) | Open::Other => return,
             Open::Net(speed) => {
@@ -163,6 +184,7 @@ impl Document {
                 if !matches!(node.class >> 16, 0x02 | 0x03 | 0x0b | 0x12) {
                     node.class = class;
                 }
+                node.link.max_generation = node.link.max_generation.or(most);
             }
             // A GPU that only NVLink reaches, or an interface of software.
             _ => self.virtual_nics += 1,

@@ -125,10 +125,12 @@ pub(super) fn read(text: &str, file: &str) -> Result<Tree, PcieError> {
         }
     }
     tree.notes.push(
-        "nvidia-smi does not say how fast a link is: set generation and width of the links"
+        "nvidia-smi does not say how fast a link is: `[link_defaults]` with `generation = 5` and `width = 16` \
+         sets all, before the first `[[link]]`"
             .to_owned(),
     );
     if direct > 0 {
+        tree.left_out.insert("nvlink");
         let what = dray_output::counted(direct, "pair");
         tree.notes.push(format!(
             "{what} of GPUs have NVLink between them, which is left out; their way over PCIe is that of their NUMA nodes"

@@ -23,6 +23,8 @@ pub(super) struct Tree {
     pub(super) is_amd: bool,
     /// Or Intel's.
     pub(super) is_intel: bool,
+    /// Links of other kinds that it has, see [`crate::Topology::left_out`].
+    pub(super) left_out: BTreeSet<&'static str>,
     pub(super) notes: Vec<String>,
 }
 
@@ -184,6 +186,7 @@ pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, Pc
         packages,
         is_amd,
         is_intel,
+        left_out,
         mut notes,
     } = tree;
     let made_by = |maker| roots.iter().any(|root| root.vendor() == Some(maker));
@@ -195,6 +198,7 @@ pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, Pc
         file: TopologyFile {
             name: name.to_owned(),
             title: format!("The PCI tree of a machine, imported from {from}"),
+            left_out: left_out.into_iter().map(str::to_owned).collect(),
             ..TopologyFile::default()
         },
         host: "host".to_owned(),
