@@ -262,22 +262,23 @@ fn who_blocks_on_faults_has_none() {
 
 #[test]
 fn a_shared_queue_answers_retry_with_room_and_accepts_later() {
-    let retried = (0..16).map(|seed| {
+    // A queue answers retry for a time after a submission, which a busy machine lets pass: seeds until one is seen.
+    let is_refused = (0..256).any(|seed| {
         let chaos = format!("{seed}:retry");
         let (device, _) = start(config(2, vec![queue(0, Shared, 16)]), options(&chaos));
         let portal = portal(&device, 0, true);
         let records = Records::new(16);
         let noop = |n| Descriptor::noop().with_completion(records.address(n));
-        let retried = (0..16).map(|n| {
-            let retried = insist(&portal, &noop(n));
+        let refused = (0..16).map(|n| {
+            let refused = insist(&portal, &noop(n));
             records.wait(n);
-            retried
+            refused
         });
-        let retried: u64 = retried.sum();
+        let refused: u64 = refused.sum();
         device.stop(Stop::Drain).unwrap();
-        retried
+        refused > 0
     });
-    assert!(retried.sum::<u64>() > 0);
+    assert!(is_refused);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn read(page: &Path, width: u32, dark: bool) -> serde_json::Value {
     let frame = page.with_file_name(format!("frame-{width}-{dark}.html"));
     let outer = format!(
         "<iframe id=f src=index.html style='width:{width}px;height:800px;border:0'></iframe>
-        <script>setTimeout(() => document.body.append(f.contentDocument.getElementById('answers')), 1500)</script>"
+        <script>setTimeout(() => document.body.append(f.contentDocument.getElementById('answers')), 4500)</script>"
     );
     std::fs::write(&frame, outer).expect("a page");
     let output = Command::new("chromium")

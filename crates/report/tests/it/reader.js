@@ -6,7 +6,7 @@ const answer = answers => {
   text.textContent = JSON.stringify({ ...answers, failed });
   document.body.append(text);
 };
-setTimeout(() => document.getElementById("answers") || answer({}), 1000);
+setTimeout(() => document.getElementById("answers") || answer({}), 4000);
 addEventListener("load", () => {
   const one = selector => document.querySelector(selector);
   const answers = {};

@@ -117,7 +117,10 @@ fn by_uffd(policy: usize) -> Vec<Vec<bool>> {
 fn by_kernel(policy: usize) -> Vec<Vec<bool>> {
     let start = written();
     let tiers = Tiers::of(Path::new("/sys"), [vec![0], vec![0]], Source::Named);
-    let mut back_end = KernelBackEnd::new(tiers, session(), false);
+    let session = session();
+    // A busy machine has the time to move what an interval has decided.
+    session.set("interval_ms=60000").expect("a knob");
+    let mut back_end = KernelBackEnd::new(tiers, session, false);
     let slot = back_end.add(std::process::id() as i32).expect("/proc");
     let first = block_of(start);
     let slow = carried_out(policy, &mut back_end, |back_end, see| {
