@@ -94,7 +94,7 @@ impl RealtimeDevice {
         };
         let shared = Arc::new(Shared::new(layout, options.shared, options.deviation)?);
         if options.hold {
-            shared.region.doorbell().trace();
+            shared.region.doorbell().trace(options.times);
         }
         let all = u16::from(hardware.engine_cap.engines());
         let engines = engines(all, threads, &memory, &options, &shared)?;

@@ -59,6 +59,8 @@ pub struct Options {
     /// that look: what is submitted meanwhile is in flight together with what was there. Submissions of other processes say where
     /// they are made. For tools that look at programs; see [`Watch`](crate::Watch), too.
     pub hold: bool,
+    /// With `hold`, submissions of other processes say how much CPU time their threads have used, too: a system call each.
+    pub times: bool,
     /// An adversary chooses among what the specification allows; slower, for tests of programs.
     pub chaos: Option<Chaos>,
     /// The device does one thing otherwise than the specification says; for tests of what finds that. Without an adversary.
@@ -92,6 +94,7 @@ impl Default for Options {
             shared: false,
             steps: false,
             hold: false,
+            times: false,
             chaos: None,
             deviation: None,
             driven: false,
