@@ -15,6 +15,7 @@ mod records;
 mod reporter;
 mod resume;
 mod suppressions;
+mod unordered;
 mod watch;
 mod watches;
 

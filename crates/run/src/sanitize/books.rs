@@ -1,14 +1,13 @@
 //! What is in flight, and what it breaks of the rules.
 
-use std::collections::{BTreeSet, HashMap};
-use std::hash::Hash;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dray_device::WorkId;
 use dray_realtime::Watch as Device;
 use dray_remote::Spaces;
-use dray_spec::{CompletionRecord, Flags, Opcode, Status};
+use dray_spec::{CompletionRecord, Opcode, Status};
 
 use super::accesses::Accesses;
 use super::budget::Budget;
@@ -18,6 +17,7 @@ use super::in_flight::InFlight;
 use super::records::Records;
 use super::reporter::{Report, Reporter};
 use super::resume::{Follow, Partial};
+use super::unordered::Unordered;
 use super::watch::Change;
 use super::watches::Watches;
 use crate::processes::Pid;
@@ -34,7 +34,7 @@ pub(super) type Key = (u32, WorkId);
 pub(super) struct Books<K = Key> {
     pub(super) flights: InFlight<K>,
     /// Members of each batch in flight since its last fence.
-    since_fence: HashMap<K, Vec<Flight<K>>>,
+    since_fence: BTreeMap<K, Unordered>,
     partials: HashMap<Pid, Vec<(Partial, Option<PlaceId>)>>,
     pub(super) reporter: Reporter,
     pub(super) spaces: Arc<Spaces>,
@@ -51,11 +51,11 @@ pub(super) struct Books<K = Key> {
     pub(super) time: Duration,
 }
 
-impl<K: Copy + Eq + Hash> Books<K> {
+impl<K: Copy + Ord> Books<K> {
     pub(super) fn new(spaces: Arc<Spaces>, budget: Budget) -> Books<K> {
         Books {
             flights: InFlight::new(),
-            since_fence: HashMap::new(),
+            since_fence: BTreeMap::new(),
             partials: HashMap::new(),
             reporter: Reporter::default(),
             spaces,
@@ -70,7 +70,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
     }
 }
 
-impl<K: Copy + Eq + Hash> Books<K> {
+impl<K: Copy + Ord> Books<K> {
     /// Looks at the memory of a descriptor that was accepted. `observed`: closely.
     pub(super) fn look(&mut self, key: K, flight: &Flight<K>, observed: bool) {
         self.reporter.findings.observed += u64::from(observed);
@@ -88,7 +88,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
         self.share_record(&flight, status);
         self.resume(&flight);
         if flight.descriptor.opcode() == Ok(Opcode::Batch) {
-            self.since_fence.insert(key, Vec::new());
+            self.since_fence.insert(key, Unordered::default());
         }
         self.flights.insert(key, flight);
         self.time += since.elapsed();
@@ -152,24 +152,14 @@ impl<K: Copy + Eq + Hash> Books<K> {
         });
         self.share_record(&member, status);
         self.resume(&member);
-        let before = self.since_fence.get_mut(&batch);
-        let mut before = before.map(std::mem::take).unwrap_or_default();
-        if member.descriptor.flags().contains(Flags::FENCE) {
-            before.clear();
-        }
-        // Members without a fence between them run in any order, whatever this device did.
-        if let Some((other, bytes)) = before.iter().find_map(|other| {
-            let bytes = race(&member, other)?;
-            Some((other.party(), bytes))
-        }) {
+        let before = self.since_fence.entry(batch).or_default();
+        if let Some((other, bytes)) = before.add(&member) {
             let detail = format!(
                 "members of a batch without a fence between them access {}",
                 finding::range(&bytes)
             );
             self.finding(Class::Overlap, &member, Some(other), detail);
         }
-        before.push(member);
-        self.since_fence.insert(batch, before);
         self.time += since.elapsed();
         let change = self.watches.start_member(key, batch, &member, &self.spaces);
         self.changed(&member, change);
@@ -205,10 +195,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
         let Some(record) = flight.accesses.record() else {
             return;
         };
-        let mut others = self.flights.beside(flight);
-        let shared = others.find(|(_, other)| other.accesses.record() == Some(record));
-        let shared = shared.map(|(_, other)| other.party());
-        drop(others);
+        let shared = self.flights.with_record(flight).map(Flight::party);
         if let Some(other) = shared {
             let detail = format!("two descriptors in flight have their record at {record:#x}");
             return self.finding(Class::Record, flight, Some(other), detail);

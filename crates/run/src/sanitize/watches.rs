@@ -1,7 +1,6 @@
 //! What is watched, by descriptor.
 
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use dray_remote::Spaces;
@@ -46,7 +45,7 @@ impl Watched {
 /// All that is watched.
 #[derive(Debug)]
 pub(super) struct Watches<K> {
-    watched: HashMap<K, Watched>,
+    watched: BTreeMap<K, Watched>,
     /// How many of them are looked at, and how many are opaque.
     looked_at: usize,
     opaque: usize,
@@ -57,7 +56,7 @@ pub(super) struct Watches<K> {
 impl<K> Default for Watches<K> {
     fn default() -> Watches<K> {
         Watches {
-            watched: HashMap::new(),
+            watched: BTreeMap::new(),
             looked_at: 0,
             opaque: 0,
             time: Duration::ZERO,
@@ -65,7 +64,7 @@ impl<K> Default for Watches<K> {
     }
 }
 
-impl<K: Copy + Eq + Hash> Watches<K> {
+impl<K: Copy + Ord> Watches<K> {
     /// A descriptor has been accepted. `observed`: its memory is looked at; otherwise it counts for what others write.
     pub(super) fn accept(&mut self, key: K, flight: &Flight<K>, spaces: &Spaces, observed: bool) {
         let observed = observed && self.opaque == 0;
