@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Chaos, Deviation};
+use crate::{Chaos, Deviation, Kind};
 
 /// What a thread does that finds nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +76,12 @@ pub struct Options {
 const CHAOTIC_DEPTH: usize = 32;
 
 impl Options {
+    /// Whether an adversary has descriptors end before their submitters go on.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.chaos
+            .is_some_and(|chaos| chaos.kinds.contains(Kind::Prompt))
+    }
+
     /// Descriptors that an engine may hold.
     pub(crate) fn depth(&self) -> usize {
         let least = self.chaos.map_or(1, |_| CHAOTIC_DEPTH);
