@@ -16,6 +16,7 @@ mod reporter;
 mod resume;
 mod suppressions;
 mod unordered;
+mod unwritten;
 mod watch;
 mod watches;
 

@@ -18,6 +18,7 @@ use super::records::Records;
 use super::reporter::{Report, Reporter};
 use super::resume::{Follow, Partial};
 use super::unordered::Unordered;
+use super::unwritten::Unwritten;
 use super::watch::Change;
 use super::watches::Watches;
 use crate::processes::Pid;
@@ -29,13 +30,30 @@ const PARTIALS: usize = 64;
 /// What descriptors are called: by device and handle.
 pub(super) type Key = (u32, WorkId);
 
+/// What a partial completion has left.
+#[derive(Debug)]
+struct Rest {
+    partial: Partial,
+    place: Option<PlaceId>,
+    unwritten: Option<Unwritten>,
+}
+
+impl Rest {
+    fn party(&self) -> Party {
+        Party {
+            descriptor: self.partial.descriptor,
+            place: self.place,
+        }
+    }
+}
+
 /// `K`: what a descriptor is called until it has ended.
 #[derive(Debug)]
 pub(super) struct Books<K = Key> {
     pub(super) flights: InFlight<K>,
     /// Members of each batch in flight since its last fence.
     since_fence: BTreeMap<K, Unordered>,
-    partials: HashMap<Pid, Vec<(Partial, Option<PlaceId>)>>,
+    partials: HashMap<Pid, Vec<Rest>>,
     pub(super) reporter: Reporter,
     pub(super) spaces: Arc<Spaces>,
     /// The last that has ended, by device: the record of no other can be missing.
@@ -99,6 +117,11 @@ impl<K: Copy + Ord> Books<K> {
         if let Some(flight) = self.flights.get(key).copied() {
             self.changed(&flight, change);
         }
+    }
+
+    /// The data of a descriptor is written, and its record is not.
+    pub(super) fn executed(&mut self, key: K) {
+        self.watches.executed(key, &self.spaces);
     }
 
     /// A program has changed memory in flight.
@@ -210,23 +233,32 @@ impl<K: Copy + Ord> Books<K> {
         let Some(partials) = flight.pid.and_then(|pid| self.partials.get_mut(&pid)) else {
             return;
         };
+        let carried_on = partials.iter().find_map(|rest| {
+            let part = rest.unwritten.as_ref()?;
+            let spaces = &self.spaces;
+            let is_it = part.is_carried_on(&flight.accesses, flight.pasid, spaces);
+            is_it.then_some((rest.party(), part.start))
+        });
         // Whose buffers are used for something else is over.
-        partials.retain(|(partial, _)| {
-            let follow = partial.follow(&flight.descriptor);
+        partials.retain(|rest| {
+            let follow = rest.partial.follow(&flight.descriptor);
             follow != Follow::Other
-                || Accesses::of(&partial.descriptor)
+                || Accesses::of(&rest.partial.descriptor)
                     .conflict(&flight.accesses)
                     .is_none()
         });
         let all = partials.iter().enumerate();
-        let follows = all.into_iter().find_map(|(index, (partial, place))| {
-            let follow = partial.follow(&flight.descriptor);
-            let party = Party {
-                descriptor: partial.descriptor,
-                place: *place,
-            };
-            (follow != Follow::Other).then_some((index, party, follow))
+        let follows = all.into_iter().find_map(|(index, rest)| {
+            let follow = rest.partial.follow(&flight.descriptor);
+            (follow != Follow::Other).then_some((index, rest.party(), follow))
         });
+        if let Some((other, start)) = carried_on {
+            let detail = format!(
+                "it reads the destination of the second one, which ended at a page fault: nobody has written the bytes at {start:#x} since"
+            );
+            self.finding(Class::Resume, flight, Some(other), detail);
+            return;
+        }
         let Some((index, party, follow)) = follows else {
             return;
         };
@@ -256,11 +288,15 @@ impl<K: Copy + Ord> Books<K> {
         }
         if let (Some(partial), Some(pid)) = (Partial::of(&flight.descriptor, record), flight.pid) {
             let partials = self.partials.entry(pid).or_default();
-            partials.retain(|(known, _)| known.follow(&flight.descriptor) == Follow::Other);
+            partials.retain(|rest| rest.partial.follow(&flight.descriptor) == Follow::Other);
             if partials.len() == PARTIALS {
                 partials.remove(0);
             }
-            partials.push((partial, flight.place));
+            partials.push(Rest {
+                unwritten: Unwritten::of(&partial, flight.pasid, &self.spaces),
+                partial,
+                place: flight.place,
+            });
         }
         // Errors of fields have codes from 0x10 on; before them are results and page faults.
         if status.code() >= Status::BAD_OPCODE.code() {

@@ -81,6 +81,7 @@ impl Books {
             Event::Started {
                 id, batch: None, ..
             } => self.start((device, *id)),
+            Event::Executed { id } => self.executed((device, *id)),
             Event::Ended { id, record } => self.end((device, *id), record.as_ref()),
             Event::SoftwareError {
                 status,

@@ -36,6 +36,16 @@ impl Partial {
         })
     }
 
+    /// Of its destination: what is done, and what is left.
+    pub(super) fn written_and_left(&self) -> [(u64, u64); 2] {
+        let (to, size) = (self.descriptor.address2, u64::from(self.descriptor.size));
+        let done = size - self.left;
+        match self.backward {
+            true => [(to + self.left, done), (to, self.left)],
+            false => [(to, done), (to + done, self.left)],
+        }
+    }
+
     /// How the next move between the same buffers stands to it.
     pub(super) fn follow(&self, next: &Descriptor) -> Follow {
         let (from, size) = (self.descriptor.address1, u64::from(self.descriptor.size));

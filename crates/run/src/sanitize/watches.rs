@@ -186,6 +186,17 @@ impl<K: Copy + Ord> Watches<K> {
         self.start(key, spaces)
     }
 
+    /// Its data is written, and its record is not.
+    pub(super) fn executed(&mut self, key: K, spaces: &Spaces) {
+        if let Some(watched) = self.watched.get_mut(&key)
+            && watched.watch.is_looked_at()
+        {
+            let since = Instant::now();
+            watched.watch.executed(spaces);
+            self.time += since.elapsed();
+        }
+    }
+
     /// It has ended, and its record cannot be seen yet. `reported`: it has one.
     pub(super) fn end(&mut self, key: K, reported: bool, spaces: &Spaces) -> Option<Change> {
         let watched = self.remove(key)?;
