@@ -82,7 +82,8 @@ mod tests {
     #[test]
     fn a_member_is_compared_with_few_others() {
         let copy = |from: u64, to: u64| Descriptor::memmove(from, to, 64);
-        let shapes: [(&str, fn(u64) -> Descriptor, bool); 5] = [
+        type Shape = fn(u64) -> Descriptor;
+        let shapes: [(&str, Shape, bool); 5] = [
             (
                 "apart",
                 |n| Descriptor::memmove(64 * n, (1 << 32) + 64 * n, 64),
