@@ -3,7 +3,7 @@
  * Programs that break a rule of asynchronous copies, each beside its right twin.
  *
  *   clinic CASE wrong|right     one of them, on the first work queue in /dev/dsa
- *   clinic list                 cases: name, class
+ *   clinic list                 cases: name, class or `error` for an exit code of 1, options that it needs
  *
  * Try `dray run --sanitize -- ./clinic copy-of-copy wrong`. Exit codes: 0 done, 2 usage, 3 no work queue.
  */
@@ -203,7 +203,7 @@ static void record_shared_in_batch(int right)
 }
 
 /* The rest of a move, done as the record says or wrongly. */
-static void resumed(int right, long offset, long size)
+static void rest_too_early(int right)
 {
 	char *to = holed();
 	struct record *record = &records[0];
@@ -212,23 +212,9 @@ static void resumed(int right, long offset, long size)
 	run(make(MOVE, a, to, 2 * SIZE, record));
 	done = record->bytes;
 	to[SIZE] = 0;
-	run(make(MOVE, a + done + (right ? 0 : offset), to + done + (right ? 0 : offset),
-		 2 * SIZE - done + (right ? 0 : size), &records[1]));
-}
-
-static void rest_too_early(int right)
-{
-	resumed(right, -64, 0);
-}
-
-static void rest_too_long(int right)
-{
-	resumed(right, 0, SIZE);
-}
-
-static void rest_with_gap(int right)
-{
-	resumed(right, 0, 1);
+	if (!right)
+		done -= 64;
+	run(make(MOVE, a + done, to + done, 2 * SIZE - done, &records[1]));
 }
 
 /* A move onto itself upwards goes from its end. */
@@ -245,6 +231,73 @@ static void rest_in_wrong_direction(int right)
 		run(make(MOVE, memory, memory + SIZE, 3 * SIZE - done, &records[1]));
 	else
 		run(make(MOVE, memory + done, memory + SIZE + done, 3 * SIZE - done, &records[1]));
+}
+
+/* What was moved was its own source. */
+static void whole_again_onto_itself(int right)
+{
+	char *memory = holed();
+	struct record *record = &records[0];
+	uint32_t done;
+
+	run(make(MOVE, memory, memory + SIZE, 3 * SIZE, record));
+	done = right ? record->bytes : 0;
+	memory[SIZE] = 1;
+	run(make(MOVE, memory, memory + SIZE, 3 * SIZE - done, &records[1]));
+}
+
+/* The rest of a move is forgotten, and what is there is copied on; the right twin has a core do the rest. */
+static void rest_forgotten(int right)
+{
+	char *to = holed();
+	uint32_t done;
+
+	memset(a, 5, sizeof(a));
+	run(make(MOVE, a, to, 2 * SIZE, &records[0]));
+	done = records[0].bytes;
+	if (right)
+		memcpy(to + done, a + done, 2 * SIZE - done);
+	run(make(MOVE, to, c, 2 * SIZE, &records[1]));
+}
+
+/* Its last byte is there, and the record is not: with `--chaos SEED:record` for a while. */
+static void destination_polled(int right)
+{
+	struct record *record = &records[0];
+	int n;
+
+	for (n = 0; n < 64; n++) {
+		a[SIZE - 1] = b[SIZE - 1] + 1;
+		record->status = 0;
+		submit(make(MOVE, a, b, SIZE, record));
+		while (((volatile char *)b)[SIZE - 1] != a[SIZE - 1])
+			asm volatile("pause");
+		if (right)
+			wait_for(record);
+		b[0] = n;
+		wait_for(record);
+	}
+}
+
+/* The status is cleared behind the submission: with `--chaos SEED:prompt` the record is there by then, and lost. */
+static void record_lost(int right)
+{
+	struct record *record = &records[0];
+	int n, waits;
+
+	for (n = 0; n < 16; n++) {
+		if (right)
+			record->status = 0;
+		submit(make(MOVE, a, b, SIZE, record));
+		if (!right)
+			record->status = 0;
+		for (waits = 0; !record->status; waits++) {
+			if (waits == 1000)
+				_exit(1);
+			usleep(1000);
+		}
+		record->status = 0;
+	}
 }
 
 static void size_zero(int right)
@@ -522,9 +575,9 @@ static const struct {
 	{ "record-freed", "record", record_freed },
 	{ "record-shared-in-batch", "record", record_shared_in_batch },
 	{ "rest-too-early", "resume", rest_too_early },
-	{ "rest-too-long", "resume", rest_too_long },
-	{ "rest-with-gap", "resume", rest_with_gap },
 	{ "rest-in-wrong-direction", "resume", rest_in_wrong_direction },
+	{ "whole-again-onto-itself", "resume", whole_again_onto_itself },
+	{ "rest-forgotten", "resume", rest_forgotten },
 	{ "size-zero", "field", size_zero },
 	{ "reserved-flag", "field", reserved_flag },
 	{ "reserved-field", "field", reserved_field },
@@ -545,6 +598,8 @@ static const struct {
 	{ "second-destination-written", "destination", second_destination_written },
 	{ "destination-of-a-member-written", "destination", destination_of_a_member_written },
 	{ "destination-freed", "destination", destination_freed },
+	{ "destination-polled", "destination --chaos 1:record", destination_polled },
+	{ "record-lost", "error --chaos 1:prompt", record_lost },
 	{ "source-unmapped", "lifetime", source_unmapped },
 	{ "destination-unmapped", "lifetime", destination_unmapped },
 	{ "source-given-back", "lifetime", source_given_back },

@@ -118,7 +118,7 @@ struct SessionArgs {
     /// records, wrong resumption after a partial completion, refused fields, work in flight at the end, lost descriptors.
     ///
     /// Before descriptors start the program has some 0.2 ms of a processor to submit more, so that descriptors that are
-    /// submitted together are seen together: the first 64 of each place in the program, later ones for an eighth of the time, with
+    /// submitted together are seen together: the first 64 of each place in the program, later ones for a sixteenth of the time, with
     /// --chaos all. At most 20 findings of a class and a place are printed. With `error` the session ends with code 1 if there
     /// is one.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "say")]
@@ -139,6 +139,7 @@ struct SessionArgs {
     /// `broken-hardware` interrupts that are lost, late or sent twice (interrupt). `outages` is legal with queues that are
     /// disabled for a while (disable) or aborted (abort) and devices that halt and are reset (halt): descriptors get lost, and a
     /// program without a limit to its waits hangs. `dead`, of no profile, is a device that halts for good.
+    /// With `prompt`, of no profile, every second record is there when the instruction that submits returns.
     /// KINDS is a profile or kinds with +.
     /// @FIRST-LAST disturbs these submissions of each queue and process alone, counted from 0.
     ///

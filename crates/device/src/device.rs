@@ -68,6 +68,8 @@ pub struct Device {
     idpt: Idpt,
     windows: Windows,
     drained: Vec<WorkId>,
+    /// Batches whose members have ended, where their runner ends them.
+    held_batches: Option<Vec<WorkId>>,
     /// Drains with nothing left to wait for that read back, with their groups' indices.
     read_back: Vec<(usize, WorkId)>,
     errors: Vec<Effect>,

@@ -7,7 +7,7 @@ use crate::drain::DrainSlot;
 /// Handle of a descriptor on its way.
 ///
 /// A handle whose descriptor has ended stands for nothing, also when its place is taken again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkId {
     slot: u32,
     generation: u32,

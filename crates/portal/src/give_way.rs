@@ -89,11 +89,22 @@ pub(crate) fn until_room(portal: &RemotePortal) {
 
 /// Whether a record has a status, or cannot be read.
 fn has_ended(record: u64) -> bool {
+    status(record) != Some(0)
+}
+
+/// The status in the record of a descriptor; `None` if it has none, or it cannot be read.
+pub(crate) fn record_status(words: &Words) -> Option<u8> {
+    (words[0] & ADDRESSED != 0)
+        .then(|| status(words[1]))
+        .flatten()
+}
+
+fn status(record: u64) -> Option<u8> {
     // The byte alone: what stands beside the record is not for us to read.
     let mut status = [0];
     // SAFETY: the handlers are installed where there are portals.
     let read = unsafe { read(record, &mut status) };
-    read.is_err() || status != [0]
+    read.is_ok().then_some(status[0])
 }
 
 #[cfg(test)]
@@ -140,6 +151,12 @@ mod tests {
             let records = Records([first, 0, 0, 0, second, 0, 0, 0]);
             let at = std::hint::black_box(&raw const records).addr() as u64 + 32;
             assert_eq!(has_ended(at), ended, "{first:x} {second:x}");
+            let status = records.0[4] as u8;
+            assert_eq!(
+                record_status(&[ADDRESSED, at, 0, 0, 0, 0, 0, 0]),
+                Some(status)
+            );
+            assert_eq!(record_status(&[0, at, 0, 0, 0, 0, 0, 0]), None);
         }
     }
 

@@ -13,7 +13,7 @@ use rustix::net::{SendFlags, send};
 use zerocopy::{IntoBytes, transmute};
 
 use crate::connect::{HIGH, connect};
-use crate::give_way::{stack, until_ended, until_room};
+use crate::give_way::{record_status, stack, until_ended, until_room};
 use crate::moment;
 use crate::place::Place;
 use crate::process::is_guest;
@@ -122,6 +122,7 @@ pub(crate) fn note_call(call: MemoryCall, memory: (usize, usize), place: &Place)
                 site: place.site,
                 stack: place.stack,
                 frame: place.frame,
+                record: None,
                 at: Moment::default(),
             },
         };
@@ -272,7 +273,7 @@ impl Remote {
     #[cold]
     fn post_delayed(&self, words: &Words, caller: Caller<'_>) {
         let descriptor = transmute!(*words);
-        let origin = self.origin(caller);
+        let origin = self.origin(caller, words);
         match &origin {
             Some(origin) => self.portal.write_posted_from(&descriptor, origin),
             None => self.portal.write_posted(&descriptor),
@@ -285,7 +286,7 @@ impl Remote {
     #[cold]
     fn enqueue_delayed(&self, words: &Words, caller: Caller<'_>) -> bool {
         let descriptor = transmute!(*words);
-        let origin = self.origin(caller);
+        let origin = self.origin(caller, words);
         let answer = match &origin {
             Some(origin) => self.portal.enqueue_from(&descriptor, origin),
             None => self.portal.enqueue(&descriptor),
@@ -299,22 +300,25 @@ impl Remote {
     }
 
     /// Where it is submitted, if that is wanted. Where calls of the kernel may be forbidden the process stands for the thread.
-    fn origin(&self, caller: Caller<'_>) -> Option<Origin> {
+    fn origin(&self, caller: Caller<'_>, words: &Words) -> Option<Origin> {
         self.portal.is_traced().then(|| {
             let cycles = moment::cycles();
-            let (thread, cpu_ns) = match is_quiet() {
-                true => (self.owner.load(Ordering::Relaxed), 0),
-                false => (tid(), moment::cpu_ns()),
+            let quiet = is_quiet();
+            let thread = match quiet {
+                true => self.owner.load(Ordering::Relaxed),
+                false => tid(),
             };
+            let timed = !quiet && self.portal.is_timed();
             Origin {
                 thread,
                 site: caller.site,
                 stack: caller.registers.get(RSP),
                 frame: caller.registers.get(RBP),
+                record: (!quiet).then(|| record_status(words)).flatten(),
                 at: Moment {
                     cycles,
                     returned: moment::returned(thread),
-                    cpu_ns,
+                    cpu_ns: if timed { moment::cpu_ns() } else { 0 },
                 },
             }
         })

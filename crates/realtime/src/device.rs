@@ -93,8 +93,14 @@ impl RealtimeDevice {
             entries: hardware.wq_cap.total_entries().max(1),
         };
         let shared = Arc::new(Shared::new(layout, options.shared, options.deviation)?);
+        if options.is_prompt() {
+            shared.region.doorbell().watch(true);
+        }
+        if options.chaos.is_some() {
+            function.hold_batches();
+        }
         if options.hold {
-            shared.region.doorbell().trace();
+            shared.region.doorbell().trace(options.times);
         }
         let all = u16::from(hardware.engine_cap.engines());
         let engines = engines(all, threads, &memory, &options, &shared)?;

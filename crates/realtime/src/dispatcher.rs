@@ -72,6 +72,10 @@ pub(crate) struct Dispatcher<M> {
     held: bool,
     /// What an adversary has to choose from, if there is one.
     scheduler: Option<Scheduler>,
+    /// Submitters wait, by an adversary that has descriptors end at once, until all of those have.
+    prompt: bool,
+    /// Some do.
+    prompts: bool,
     /// Until when queues answer retry.
     retry_until: Option<Instant>,
     /// Software elsewhere issues the commands, and resets a device that has halted.
@@ -114,6 +118,8 @@ impl<M: SharedMemory> Dispatcher<M> {
             scheduler: options
                 .chaos
                 .map(|chaos| Scheduler::new(chaos, options.depth())),
+            prompt: options.is_prompt(),
+            prompts: false,
             retry_until: None,
             is_driven: options.driven,
         };
@@ -176,6 +182,9 @@ impl<M: SharedMemory> Dispatcher<M> {
         if !worked && self.scheduler.is_some() {
             worked = self.take_step();
         }
+        if self.prompts {
+            self.release_prompt();
+        }
         worked
     }
 
@@ -233,7 +242,8 @@ impl<M: SharedMemory> Dispatcher<M> {
         if overflows || refused || (found && self.sink.steps) {
             self.apply_effects();
         }
-        self.held = found && self.hold;
+        self.prompts |= found && self.prompt;
+        self.held = found && self.hold && !self.prompt;
         if self.held {
             self.release_watched();
         }
@@ -267,7 +277,8 @@ impl<M: SharedMemory> Dispatcher<M> {
         if refused || (found && self.sink.steps) {
             self.apply_effects();
         }
-        if found && self.hold {
+        self.prompts |= found && self.prompt;
+        if found && self.hold && !self.prompt {
             self.held = true;
             self.release_watched();
         }

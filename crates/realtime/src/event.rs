@@ -64,6 +64,11 @@ pub enum Event {
         /// It.
         descriptor: Descriptor,
     },
+    /// An adversary has had its data written, all of it, and its record comes later.
+    Executed {
+        /// What it is called until it has ended.
+        id: WorkId,
+    },
     /// All that was there has been accepted, and none of it starts before the listener returns, which may block here. Reported
     /// where [`Options::hold`](crate::Options::hold) asks for it.
     Held,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Chaos, Deviation};
+use crate::{Chaos, Deviation, Kind};
 
 /// What a thread does that finds nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub struct Options {
     /// that look: what is submitted meanwhile is in flight together with what was there. Submissions of other processes say where
     /// they are made. For tools that look at programs; see [`Watch`](crate::Watch), too.
     pub hold: bool,
+    /// With `hold`, submissions of other processes say how much CPU time their threads have used, too: a system call each.
+    pub times: bool,
     /// An adversary chooses among what the specification allows; slower, for tests of programs.
     pub chaos: Option<Chaos>,
     /// The device does one thing otherwise than the specification says; for tests of what finds that. Without an adversary.
@@ -74,6 +76,12 @@ pub struct Options {
 const CHAOTIC_DEPTH: usize = 32;
 
 impl Options {
+    /// Whether an adversary has descriptors end before their submitters go on.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.chaos
+            .is_some_and(|chaos| chaos.kinds.contains(Kind::Prompt))
+    }
+
     /// Descriptors that an engine may hold.
     pub(crate) fn depth(&self) -> usize {
         let least = self.chaos.map_or(1, |_| CHAOTIC_DEPTH);
@@ -92,6 +100,7 @@ impl Default for Options {
             shared: false,
             steps: false,
             hold: false,
+            times: false,
             chaos: None,
             deviation: None,
             driven: false,

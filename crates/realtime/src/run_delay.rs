@@ -39,7 +39,7 @@ impl RunDelay {
         let waited = counts.as_ref().and_then(waited).unwrap_or_default();
         RunDelay {
             counts,
-            bit: 1 << (index % 30),
+            bit: 1 << (index % 29),
             turns: 0,
             looked: Instant::now(),
             waited,

@@ -26,6 +26,8 @@ pub(crate) enum Step {
         outcome: DescriptorResult,
         rest: Vec<Piece>,
     },
+    /// Write the record of a batch whose members have ended.
+    EndBatch,
 }
 
 /// A descriptor that an engine has begun.
@@ -49,6 +51,7 @@ pub(crate) struct Parked {
 struct BatchInProgress {
     submission: Submission,
     number: u64,
+    prompt: bool,
 }
 
 /// What engines have begun, and the adversary's time.
@@ -61,6 +64,8 @@ pub(crate) struct Scheduler {
     /// Submissions of each queue and address space.
     counts: HashMap<(u16, u32), u64>,
     batches: HashMap<WorkId, BatchInProgress>,
+    /// Those whose records are late.
+    late: HashMap<WorkId, Parked>,
     /// When the last of those is due that end in order, by queue.
     in_order: HashMap<u16, Duration>,
     next_number: u64,
@@ -82,6 +87,7 @@ impl Scheduler {
             away: Vec::new(),
             counts: HashMap::new(),
             batches: HashMap::new(),
+            late: HashMap::new(),
             in_order: HashMap::new(),
             next_number: 0,
             reach: reach as u64,
@@ -112,12 +118,24 @@ impl Scheduler {
         in_order: bool,
     ) -> Plan {
         let (submission, number) = self.submission(task, wq, batch);
-        let mut plan = suited(Plan::of(&self.chaos, submission), task);
+        let of_batch = batch.and_then(|batch| self.batches.get(&batch));
+        let is_prompt = of_batch.is_some_and(|batch| batch.prompt);
+        let mut plan = Plan::of(&self.chaos, submission);
+        if is_prompt {
+            plan = plan.at_once();
+        }
+        let late = plan.record;
+        let mut plan = suited(plan, task);
         // What a kernel submits for itself is there.
         plan.unrecorded &= has_pasid;
         let step = match task.action {
             Action::ReadList { .. } => {
-                let entry = BatchInProgress { submission, number };
+                let prompt = plan.prompt;
+                let entry = BatchInProgress {
+                    submission,
+                    number,
+                    prompt,
+                };
                 self.batches.insert(task.id, entry);
                 Step::List
             }
@@ -130,7 +148,7 @@ impl Scheduler {
             // A record that is late holds up those behind it.
             *last = due + plan.record;
         }
-        self.parked.push(Parked {
+        let parked = |step, batch| Parked {
             task: *task,
             engine,
             batch,
@@ -140,7 +158,14 @@ impl Scheduler {
             number,
             due,
             rank: plan.rank,
-        });
+        };
+        if matches!(step, Step::List) && (!late.is_zero() || plan.prompt) {
+            // In its place among the members of its engine.
+            let mut end = parked(Step::EndBatch, Some(task.id));
+            end.plan.record = late;
+            self.late.insert(task.id, end);
+        }
+        self.parked.push(parked(step, batch));
         plan
     }
 
@@ -159,6 +184,26 @@ impl Scheduler {
         *count += 1;
         self.next_number += 1;
         (submission, self.next_number)
+    }
+
+    /// All members of a batch have ended: its engine, if its record is late.
+    pub(crate) fn end_later(&mut self, batch: WorkId) -> Option<usize> {
+        let mut end = self.late.remove(&batch)?;
+        end.due = self.clock + end.plan.record;
+        let engine = end.engine;
+        self.parked.push(end);
+        Some(engine)
+    }
+
+    /// Batches that have ended otherwise have no late record.
+    pub(crate) fn forget_gone(&mut self, is_there: impl Fn(WorkId) -> bool) {
+        self.late.retain(|id, _| is_there(*id));
+    }
+
+    /// Whether something is on its way that its submitter waits for.
+    pub(crate) fn has_prompt(&self) -> bool {
+        let mut all = self.parked.iter().chain(&self.away);
+        all.any(|parked| parked.plan.prompt) || self.late.values().any(|end| end.plan.prompt)
     }
 
     /// All members of a batch have begun.
@@ -219,7 +264,8 @@ impl Scheduler {
 
     fn wait_for(&self, index: usize) -> Duration {
         // What is not disturbed need not be in flight with what comes.
-        if self.parked[index].plan.is_plain() && self.parked[index].due <= self.clock {
+        let plan = &self.parked[index].plan;
+        if (plan.is_plain() || plan.prompt) && self.parked[index].due <= self.clock {
             return Duration::ZERO;
         }
         let ahead = self.parked[index].due.saturating_sub(self.clock);

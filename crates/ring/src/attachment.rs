@@ -188,6 +188,11 @@ impl RemotePortal {
         self.region.doorbell().is_traced()
     }
 
+    /// Whether submissions are to say how much CPU time their threads have used, too.
+    pub fn is_timed(&self) -> bool {
+        self.region.doorbell().is_timed()
+    }
+
     /// Says that the program is about to make a call that takes memory away. `stack` stands at its stack pointer.
     pub fn note_call(&self, call: &NotedCall, stack: &[u64]) {
         self.region.memory_calls().note(call, stack);

@@ -14,6 +14,8 @@ use crate::sync::{AtomicU32, Futex, Ordering, fence};
 const TRACED: u32 = 1 << 31;
 /// Who submits is to wait a moment, so that the owner sees what it has submitted before it goes on.
 const WATCHED: u32 = 1 << 30;
+/// Beside [`TRACED`]: with CPU times.
+const TIMED: u32 = 1 << 29;
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
@@ -22,7 +24,7 @@ const ASLEEP: u32 = 1;
 #[repr(C, align(128))]
 pub struct Doorbell {
     state: Futex,
-    /// A bit for each thread of the device that waits for a processor much of its time, [`TRACED`] and [`WATCHED`].
+    /// A bit for each thread of the device that waits for a processor much of its time, [`TRACED`], [`WATCHED`] and [`TIMED`].
     /// Beside the state, for who rings reads that line anyway.
     delayed: AtomicU32,
     /// Not 0: the owner looks by itself, at short intervals, and who rings makes no system call.
@@ -54,7 +56,7 @@ impl Doorbell {
 
     /// Whether it is a thread of the device that waits.
     pub fn lacks_processor(&self) -> bool {
-        self.delayed.load(Ordering::Relaxed) & !(TRACED | WATCHED) != 0
+        self.delayed.load(Ordering::Relaxed) & !(TRACED | WATCHED | TIMED) != 0
     }
 
     /// Whether submitters are watched.
@@ -67,9 +69,15 @@ impl Doorbell {
         self.delayed.load(Ordering::Relaxed) & TRACED != 0
     }
 
-    /// From now on who submits says where in the program it does.
-    pub fn trace(&self) {
-        self.delayed.fetch_or(TRACED, Ordering::Relaxed);
+    /// Whether they say how much CPU time their threads have used, too.
+    pub fn is_timed(&self) -> bool {
+        self.delayed.load(Ordering::Relaxed) & TIMED != 0
+    }
+
+    /// From now on who submits says where in the program it does; `timed`: and how much CPU time its thread has used.
+    pub fn trace(&self, timed: bool) {
+        let bits = if timed { TRACED | TIMED } else { TRACED };
+        self.delayed.fetch_or(bits, Ordering::Relaxed);
     }
 
     /// From now on who submits waits a moment, so that the owner sees the memory as it was submitted, or does not.
@@ -77,7 +85,7 @@ impl Doorbell {
         self.set_delayed(WATCHED, watched);
     }
 
-    /// Says it of the thread with this bit, one of the lower 30.
+    /// Says it of the thread with this bit, one of the lower 29.
     pub fn set_delayed(&self, bit: u32, delayed: bool) {
         match delayed {
             true => self.delayed.fetch_or(bit, Ordering::Relaxed),

@@ -156,6 +156,7 @@ impl Slot {
                 site: of(&self.site),
                 stack: of(&self.stack),
                 frame: of(&self.frame),
+                record: None,
                 at: Moment::default(),
             },
         };
@@ -181,6 +182,7 @@ mod tests {
                 site: 8,
                 stack: 9,
                 frame: 10,
+                record: None,
                 at: Moment::default(),
             },
         }

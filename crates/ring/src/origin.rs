@@ -14,6 +14,8 @@ pub struct Origin {
     pub stack: u64,
     /// Its frame pointer, or another value in that register.
     pub frame: u64,
+    /// The status byte of its record then; `None` if it is not known.
+    pub record: Option<u8>,
     /// When that was.
     pub at: Moment,
 }
@@ -38,12 +40,16 @@ pub(crate) struct OriginSlot {
     site: AtomicU64,
     stack: AtomicU64,
     frame: AtomicU64,
+    /// [`READ`] and the status.
+    record: AtomicU64,
     cycles: AtomicU64,
     returned: AtomicU64,
     cpu_ns: AtomicU64,
 }
 
 const THREAD_BITS: u32 = 32;
+/// Beside a status: there is one.
+const READ: u64 = 1 << 8;
 
 /// Bits of a position that tell it from those of the same slot in other rounds.
 fn key(position: u64, thread: u32) -> u64 {
@@ -56,6 +62,8 @@ impl OriginSlot {
         self.site.store(origin.site, Ordering::Relaxed);
         self.stack.store(origin.stack, Ordering::Relaxed);
         self.frame.store(origin.frame, Ordering::Relaxed);
+        let record = origin.record.map_or(0, |status| READ | u64::from(status));
+        self.record.store(record, Ordering::Relaxed);
         self.cycles.store(origin.at.cycles, Ordering::Relaxed);
         self.returned.store(origin.at.returned, Ordering::Relaxed);
         self.cpu_ns.store(origin.at.cpu_ns, Ordering::Relaxed);
@@ -67,11 +75,13 @@ impl OriginSlot {
     pub(crate) fn load(&self, position: u64) -> Option<Origin> {
         let found = self.key.load(Ordering::Relaxed);
         let thread = found as u32;
+        let record = self.record.load(Ordering::Relaxed);
         (thread != 0 && found == key(position, thread)).then(|| Origin {
             thread,
             site: self.site.load(Ordering::Relaxed),
             stack: self.stack.load(Ordering::Relaxed),
             frame: self.frame.load(Ordering::Relaxed),
+            record: (record & READ != 0).then_some(record as u8),
             at: Moment {
                 cycles: self.cycles.load(Ordering::Relaxed),
                 returned: self.returned.load(Ordering::Relaxed),

@@ -35,7 +35,7 @@ const _: () = {
     assert!(offset_of!(Refused, retried) == 8);
     assert!(offset_of!(Refused, posted) == 16);
     assert!(offset_of!(Refused, deferrable) == 24);
-    assert!(size_of::<OriginSlot>() == 56 && align_of::<OriginSlot>() == 8);
+    assert!(size_of::<OriginSlot>() == 64 && align_of::<OriginSlot>() == 8);
     assert!(size_of::<MemoryCalls>() == 128 + 64 * (64 + 1024));
     assert!(size_of::<Entry>() == 64 && align_of::<Entry>() == 64);
 };

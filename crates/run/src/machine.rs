@@ -105,6 +105,7 @@ impl SessionDevices {
                 engines: engines(),
                 steps: recorder.is_wanted() || countdown.is_wanted(),
                 hold: recorder.holds(),
+                times: recorder.times(),
                 chaos,
                 deviation,
                 ..Options::default()

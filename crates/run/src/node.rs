@@ -114,6 +114,7 @@ fn caller(thread: u32) -> Origin {
         site,
         stack,
         frame: 0,
+        record: None,
         at: dray_realtime::Moment::default(),
     }
 }

@@ -133,6 +133,11 @@ impl Recorder {
         self.sanitizer.is_some() || self.requests.is_some()
     }
 
+    /// Whether CPU times of threads are wanted.
+    pub(crate) fn times(&self) -> bool {
+        self.requests.is_some()
+    }
+
     pub(crate) fn owners(&self) -> Arc<Owners> {
         self.owners.clone()
     }

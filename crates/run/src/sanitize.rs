@@ -15,6 +15,8 @@ mod records;
 mod reporter;
 mod resume;
 mod suppressions;
+mod unordered;
+mod unwritten;
 mod watch;
 mod watches;
 

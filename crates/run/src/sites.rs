@@ -5,7 +5,7 @@
 mod code;
 mod symbols;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::fs;
 use std::sync::Arc;
@@ -80,6 +80,8 @@ struct Place {
 pub(crate) struct Sites {
     codes: HashMap<Pid, Arc<Code>>,
     numbers: HashMap<Place, PlaceId>,
+    /// Those without callers: by process, thread as it calls itself, and instruction.
+    bare: BTreeMap<(Pid, u32, u64), PlaceId>,
     /// With the code that was there then.
     places: Vec<(Place, Option<Arc<Code>>)>,
     symbols: Symbols,
@@ -102,6 +104,20 @@ impl Sites {
 
     /// The place where a descriptor was submitted. `stack` is what stands at its stack pointer, as far as it was read.
     pub(crate) fn enter(&mut self, pid: Pid, origin: &Origin, stack: &[u8]) -> Option<PlaceId> {
+        let bare = (pid, origin.thread, origin.site);
+        if stack.is_empty()
+            && let Some(known) = self.bare.get(&bare)
+        {
+            return Some(*known);
+        }
+        let id = self.enter_new(pid, origin, stack)?;
+        if stack.is_empty() && self.bare.len() < KEPT {
+            self.bare.insert(bare, id);
+        }
+        Some(id)
+    }
+
+    fn enter_new(&mut self, pid: Pid, origin: &Origin, stack: &[u8]) -> Option<PlaceId> {
         self.read_code(pid, origin.site);
         let code = self.codes.get(&pid);
         let addresses = match code {
@@ -146,6 +162,7 @@ impl Sites {
     /// A process has ended, executes another program, or has given up its portal.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.codes.remove(&pid);
+        self.bare.retain(|(of, ..), _| *of != pid);
         self.threads.retain(|(of, _), _| *of != pid);
         self.nowhere.retain(|(of, _)| *of != pid);
         // What has its number later is another one.

@@ -11,10 +11,12 @@ use crate::common::{race_example, race_example_with};
 /// What a program does while a descriptor is in flight is seen in most runs: a machine may give it no processor for long.
 const TRIES: usize = 20;
 
-/// What the last line says of a case, and whether the session was an error.
-fn judged(program: &Path, case: &str, twin: &str) -> (String, bool) {
+/// What the last line says of a case with these options, and whether the session was an error.
+fn judged(program: &Path, options: &[&str], case: &str, twin: &str) -> (String, bool) {
     let output = Command::new(assert_cmd::cargo::cargo_bin!("dray"))
-        .args(["run", "--profile", "1e1w-d", "--sanitize=error", "--"])
+        .args(["run", "--profile", "1e1w-d", "--sanitize=error"])
+        .args(options)
+        .arg("--")
         .args([program, Path::new(case), Path::new(twin)])
         .output()
         .expect("it runs");
@@ -161,15 +163,22 @@ fn every_class_is_named_and_the_right_twin_is_not() {
     let list = String::from_utf8(list.stdout).expect("text");
     let mut classes = std::collections::BTreeSet::new();
     for line in list.lines() {
-        let (case, class) = line.split_once(' ').expect("a name and a class");
-        classes.insert(class);
-        let names = format!("{class} ");
-        let mut verdicts = (0..TRIES).map(|_| judged(&program, case, "wrong"));
+        let words: Vec<&str> = line.split(' ').collect();
+        let [case, class, options @ ..] = &words[..] else {
+            panic!("{line}: a name and a class");
+        };
+        // Of an error of the program alone nothing is said.
+        let names = match *class {
+            "error" => "nothing found".to_owned(),
+            class => format!("{class} "),
+        };
+        classes.insert(class.to_string());
+        let mut verdicts = (0..TRIES).map(|_| judged(&program, options, case, "wrong"));
         let found = verdicts.find(|(verdict, _)| verdict.contains(&names));
         let found = found.map(|(_, success)| success);
         // What has killed itself ends so.
         assert_eq!(found, Some(false), "{case}: {class} is not found");
-        let (verdict, success) = judged(&program, case, "right");
+        let (verdict, success) = judged(&program, options, case, "right");
         assert!(
             verdict.contains("nothing found") && success,
             "{case}, right: {verdict}"
@@ -178,6 +187,7 @@ fn every_class_is_named_and_the_right_twin_is_not() {
     let all = [
         "close",
         "destination",
+        "error",
         "field",
         "lifetime",
         "lost",

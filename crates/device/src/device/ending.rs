@@ -32,9 +32,32 @@ impl Device {
             BatchRole::Member { of, slot, .. } => {
                 let status = outcome.record.status();
                 if self.jobs.get(of).is_some() && self.batches.get_mut(slot).member_done(status) {
-                    self.end_batch(of, slot, effects);
+                    match &mut self.held_batches {
+                        Some(held) => held.push(of),
+                        None => self.end_batch(of, slot, effects),
+                    }
                 }
             }
+        }
+    }
+
+    /// From now on a batch does not end with its last member: its runner ends it, some time later.
+    pub fn hold_batches(&mut self) {
+        self.held_batches.get_or_insert_default();
+    }
+
+    /// Batches whose members have ended since the last call, to be [ended](Device::end_held).
+    pub fn take_held(&mut self) -> Vec<WorkId> {
+        self.held_batches
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    /// Ends a batch that was [held](Device::take_held). One that is gone changes nothing.
+    pub fn end_held(&mut self, id: WorkId, effects: &mut Vec<Effect>) {
+        if let Some(slot) = self.jobs.get(id).and_then(|job| job.job_origin.batch()) {
+            self.end_batch(id, slot, effects);
         }
     }
 

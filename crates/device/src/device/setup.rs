@@ -52,6 +52,7 @@ impl Device {
             idpt: Idpt::new(config.capabilities.id_cap, config.idpt.clone()),
             windows: Windows::default(),
             drained: Vec::new(),
+            held_batches: None,
             read_back: Vec::new(),
             errors: Vec::new(),
             awaited: 0,

@@ -32,11 +32,13 @@ pub enum Kind {
     Halt,
     /// The device halts for good.
     Dead,
+    /// The record is there when the instruction that submits returns.
+    Prompt,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Delay,
         Kind::Record,
         Kind::Lines,
@@ -49,6 +51,7 @@ impl Kind {
         Kind::Abort,
         Kind::Halt,
         Kind::Dead,
+        Kind::Prompt,
     ];
 
     /// One word.
@@ -66,6 +69,7 @@ impl Kind {
             Kind::Abort => "abort",
             Kind::Halt => "halt",
             Kind::Dead => "dead",
+            Kind::Prompt => "prompt",
         }
     }
 }

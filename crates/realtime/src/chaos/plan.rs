@@ -51,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) unrecorded: bool,
     /// What happens when it is about to be executed.
     pub(crate) outage: Option<Outage>,
+    /// Who submits goes on when it has ended.
+    pub(crate) prompt: bool,
     /// Its place among those that are due at once.
     pub(crate) rank: u64,
 }
@@ -129,7 +131,7 @@ impl Plan {
         let has = |kind| chaos.kinds.contains(kind);
         let time = |kind, time: Duration| if has(kind) { time } else { Duration::ZERO };
         let some = |kind, choice: Option<u64>| choice.filter(|_| has(kind));
-        Plan {
+        let plan = Plan {
             delay: time(Kind::Delay, draws.time(3)),
             record: time(Kind::Record, draws.time(4)),
             lines: some(Kind::Lines, draws.once_in(2)),
@@ -139,6 +141,22 @@ impl Plan {
             outage: draws.outage(chaos.kinds),
             unrecorded: has(Kind::Log) && is_unrecorded(chaos.seed, submission),
             rank: if has(Kind::Delay) { rank } else { 0 },
+            prompt: false,
+        };
+        match some(Kind::Prompt, draws.once_in(2)) {
+            Some(_) => plan.at_once(),
+            None => plan,
+        }
+    }
+
+    /// It, without a delay.
+    pub(crate) fn at_once(self) -> Plan {
+        Plan {
+            delay: Duration::ZERO,
+            record: Duration::ZERO,
+            rank: 0,
+            prompt: true,
+            ..self
         }
     }
 
@@ -290,6 +308,23 @@ mod tests {
             }));
         }
         assert!(of(Kinds::OUTAGES).all(|outage| outage != Outage::Dead));
+    }
+
+    #[test]
+    fn one_in_two_ends_at_once() {
+        let chaos: Chaos = "6:delay+record+prompt".parse().unwrap();
+        let all = plans(&chaos);
+        let prompt: Vec<&Plan> = all.iter().filter(|plan| plan.prompt).collect();
+        assert!((128..384).contains(&prompt.len()), "{}", prompt.len());
+        assert!(
+            prompt
+                .iter()
+                .all(|plan| plan.delay + plan.record == Duration::ZERO)
+        );
+        let other: Chaos = "6:delay+record".parse().unwrap();
+        for (one, other) in all.iter().zip(plans(&other)) {
+            assert!(one.prompt || *one == other);
+        }
     }
 
     #[test]

@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use dray_device::{Access, Action, DescriptorResult, Work, WorkId, WorkQueueMode};
 use dray_ring::Gate;
-use dray_spec::Opcode;
 use dray_spec::registers::{DeviceState, WorkQueueState};
+use dray_spec::{Opcode, Status};
 
 use super::Dispatcher;
-use crate::SharedMemory;
 use crate::chaos::Piece;
 use crate::request::When;
 use crate::scheduler::{Parked, Scheduler, Step};
 use crate::worker::{Order, Report, execute, execute_chaotically};
+use crate::{Event, SharedMemory};
 
 impl<M: SharedMemory> Dispatcher<M> {
     /// An engine has begun something: it goes on when the adversary has it.
@@ -89,7 +89,7 @@ impl<M: SharedMemory> Dispatcher<M> {
             return false;
         };
         let step = std::mem::replace(&mut parked.step, Step::Execute);
-        let begins = !matches!(step, Step::End { .. });
+        let begins = matches!(step, Step::List | Step::Execute);
         let id = parked.task.id;
         // One that is given up already is in no queue.
         if let Some(outage) = parked.plan.outage.filter(|_| begins)
@@ -101,6 +101,11 @@ impl<M: SharedMemory> Dispatcher<M> {
         match step {
             Step::List => self.begin_list(&parked),
             // It may have written data (spec 3.15), and has written none.
+            Step::EndBatch => {
+                self.engines[parked.engine].outstanding -= 1;
+                self.function.end_held(id, &mut self.effects);
+                self.apply_effects();
+            }
             Step::Execute if is_abandoned => self.end(&parked, &DescriptorResult::default()),
             Step::Execute => self.execute_parked(parked),
             Step::End { outcome, .. } if is_abandoned => self.end(&parked, &outcome),
@@ -128,6 +133,7 @@ impl<M: SharedMemory> Dispatcher<M> {
         engine.batch = Some(parked.task.id);
         self.read_list(&parked.task);
         self.apply_effects();
+        self.forget_gone();
     }
 
     fn execute_parked(&mut self, parked: Parked) {
@@ -169,8 +175,12 @@ impl<M: SharedMemory> Dispatcher<M> {
         let Some(scheduler) = &mut self.scheduler else {
             return;
         };
-        if let Some(parked) = scheduler.executed(parked, outcome, rest) {
-            self.end(&parked, &outcome);
+        let id = parked.task.id;
+        let is_written = rest.is_empty() && outcome.record.status() == Status::SUCCESS;
+        match scheduler.executed(parked, outcome, rest) {
+            Some(parked) => self.end(&parked, &outcome),
+            None if is_written && self.sink.steps => self.sink.tell(Event::Executed { id }),
+            None => {}
         }
     }
 
@@ -209,6 +219,45 @@ impl<M: SharedMemory> Dispatcher<M> {
         self.function
             .done(parked.task.id, outcome, &mut self.effects);
         self.apply_effects();
+        self.end_batches();
+    }
+
+    /// The records of batches whose members have ended come now, or later.
+    fn end_batches(&mut self) {
+        for id in self.function.take_held() {
+            let late = self.scheduler.as_mut().and_then(|s| s.end_later(id));
+            match late {
+                Some(engine) => self.engines[engine].outstanding += 1,
+                None => {
+                    self.function.end_held(id, &mut self.effects);
+                    self.apply_effects();
+                }
+            }
+        }
+    }
+
+    fn forget_gone(&mut self) {
+        let device = self.function.device();
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.forget_gone(|id| device.descriptor(id).is_some());
+        }
+    }
+
+    /// Lets those go on who have submitted, once nothing is left that they wait for.
+    pub(super) fn release_prompt(&mut self) {
+        self.forget_gone();
+        let is_awaited = self.scheduler.as_ref().is_some_and(Scheduler::has_prompt)
+            || self.live.iter().any(|index| {
+                let wq = self.sources[*index].portal.wq;
+                self.function.device().occupancy(wq).unwrap_or(0) > 0
+            });
+        if is_awaited || !std::mem::take(&mut self.prompts) {
+            return;
+        }
+        for source in &self.sources {
+            source.reader.looked();
+        }
+        self.shared.region.doorbell().completions().ring();
     }
 
     /// How long it may sleep.

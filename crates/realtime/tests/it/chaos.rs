@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use crate::common::{Records, Witness, config, insist, portal, queue, start};
 use dray_device::{Access, Memory, Portal, Submission, WorkId, WorkQueueMode};
 use dray_realtime::{
-    AllAccessible, Event, Options, ProcessMemory, RealtimeDevice, SharedMemory, Stop,
+    AllAccessible, Attachment, Event, Options, ProcessMemory, RealtimeDevice, SharedMemory, Stop,
 };
 use dray_spec::{CompletionRecord, Descriptor, Flags, Status};
 
@@ -372,4 +372,74 @@ fn hardware_errors_are_a_profile_of_their_own() {
     let is_error = |status: &Status| errors.contains(status);
     assert!((0..4).all(|seed| !statuses(&seed.to_string()).iter().any(is_error)));
     assert!((0..4).any(|seed| statuses(&format!("{seed}:errors")).iter().any(is_error)));
+}
+
+/// Whether, for a seed, something ends between the last member of a batch and the batch.
+fn is_batch_late(chaos: &str) -> bool {
+    let (device, witness) = start(config(4, vec![queue(0, Dedicated, 32)]), options(chaos));
+    let records = Records::new(11);
+    let noop = |n| Descriptor::noop().with_completion(records.address(n));
+    #[repr(align(64))]
+    struct List([Descriptor; 2]);
+    let list = List([noop(0), noop(1)]);
+    let list = list.0.as_ptr().expose_provenance() as u64;
+    let batch = Descriptor::batch(list, 2).with_completion(records.address(2));
+    submit_at_once(
+        &device,
+        std::iter::once(batch).chain((3..11).map(noop)).collect(),
+    );
+    for n in 0..11 {
+        assert_eq!(records.wait(n).status(), Status::SUCCESS, "{chaos}");
+    }
+    device.stop(Stop::Drain).unwrap();
+    let ends = ends(&witness);
+    let place = |id: &WorkId| ends.iter().position(|end| end.0 == *id).unwrap();
+    let events = witness.events.lock().unwrap();
+    let members = events.iter().filter_map(|event| match event {
+        Event::Started { id, batch, .. } => Some((place(id), place(&(*batch)?))),
+        _ => None,
+    });
+    let (last, batch) = members.max().unwrap();
+    assert!(last < batch, "{chaos}");
+    batch - last > 1
+}
+
+#[test]
+fn the_record_of_a_batch_comes_late() {
+    assert!((0..32).any(|seed| is_batch_late(&format!("{seed}:record"))));
+    assert!(!(0..4).any(|seed| is_batch_late(&format!("{seed}:none"))));
+}
+
+/// Who submits as programs do goes on when the device says so: half of the descriptors have ended by then.
+#[test]
+fn prompt_descriptors_end_before_their_program_goes_on() {
+    let options = Options {
+        shared: true,
+        ..options("3:delay+record+prompt")
+    };
+    let (device, _) = start(config(1, vec![queue(0, Dedicated, 64)]), options);
+    let region = device.region().unwrap();
+    let attachment = Attachment::new(region.fd(), region.layout(), 1).unwrap();
+    let portal = attachment
+        .portal(Portal {
+            wq: 0,
+            limited: false,
+        })
+        .unwrap();
+    assert!(portal.is_watched());
+    let records = Records::new(64);
+    let mut prompt = 0;
+    for n in 0..64 {
+        let noop = Descriptor::noop().with_completion(records.address(n));
+        assert_eq!(portal.write_posted(&noop), Submission::Accepted);
+        while !portal.has_looked(portal.accepted()) {
+            std::thread::yield_now();
+        }
+        prompt += u32::from(records.status(n) == Status::SUCCESS);
+    }
+    assert!((16..64).contains(&prompt), "{prompt}");
+    for n in 0..64 {
+        records.wait(n);
+    }
+    device.stop(Stop::Drain).unwrap();
 }

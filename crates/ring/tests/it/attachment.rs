@@ -155,7 +155,7 @@ fn submitters_that_are_watched_wait_though_no_thread_is_delayed() {
     assert!(portal.lacks_processor());
     region.doorbell().set_delayed(1, false);
     assert!(portal.is_watched() && !portal.lacks_processor());
-    region.doorbell().trace();
+    region.doorbell().trace(false);
     region.doorbell().watch(false);
     assert!(portal.is_delayed() && portal.is_traced() && !portal.is_watched());
 }
@@ -178,6 +178,7 @@ fn an_origin_is_that_of_its_own_descriptor_in_every_round() {
             site: 0x1000 + round,
             stack: 0x7000,
             frame: 0x8000,
+            record: (round % 2 == 0).then_some(round as u8),
             at: Moment {
                 cycles: 1,
                 returned: 2,

@@ -94,12 +94,12 @@ impl Accesses {
     }
 
     /// Ranges of data that it reads.
-    pub(super) fn read(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub(super) fn read(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         self.reads.into_iter().filter(|range| range.1 > 0)
     }
 
     /// Ranges of data that it writes.
-    pub(super) fn written(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub(super) fn written(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         self.writes.into_iter().filter(|range| range.1 > 0)
     }
 
@@ -111,6 +111,14 @@ impl Accesses {
     pub(super) fn writes_to(&self, range: (u64, u64)) -> bool {
         let mut writes = self.written().chain(self.record_range());
         writes.any(|write| common(write, range).is_some())
+    }
+
+    /// Of these its record alone.
+    pub(super) fn of_record(&self) -> Accesses {
+        Accesses {
+            record: self.record,
+            ..Accesses::default()
+        }
     }
 
     pub(super) fn record(&self) -> Option<u64> {

@@ -1,14 +1,13 @@
 //! What is in flight, and what it breaks of the rules.
 
-use std::collections::{BTreeSet, HashMap};
-use std::hash::Hash;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dray_device::WorkId;
 use dray_realtime::Watch as Device;
 use dray_remote::Spaces;
-use dray_spec::{CompletionRecord, Flags, Opcode, Status};
+use dray_spec::{CompletionRecord, Opcode, Status};
 
 use super::accesses::Accesses;
 use super::budget::Budget;
@@ -18,6 +17,8 @@ use super::in_flight::InFlight;
 use super::records::Records;
 use super::reporter::{Report, Reporter};
 use super::resume::{Follow, Partial};
+use super::unordered::Unordered;
+use super::unwritten::Unwritten;
 use super::watch::Change;
 use super::watches::Watches;
 use crate::processes::Pid;
@@ -29,13 +30,30 @@ const PARTIALS: usize = 64;
 /// What descriptors are called: by device and handle.
 pub(super) type Key = (u32, WorkId);
 
+/// What a partial completion has left.
+#[derive(Debug)]
+struct Rest {
+    partial: Partial,
+    place: Option<PlaceId>,
+    unwritten: Option<Unwritten>,
+}
+
+impl Rest {
+    fn party(&self) -> Party {
+        Party {
+            descriptor: self.partial.descriptor,
+            place: self.place,
+        }
+    }
+}
+
 /// `K`: what a descriptor is called until it has ended.
 #[derive(Debug)]
 pub(super) struct Books<K = Key> {
     pub(super) flights: InFlight<K>,
     /// Members of each batch in flight since its last fence.
-    since_fence: HashMap<K, Vec<Flight<K>>>,
-    partials: HashMap<Pid, Vec<(Partial, Option<PlaceId>)>>,
+    since_fence: BTreeMap<K, Unordered>,
+    partials: HashMap<Pid, Vec<Rest>>,
     pub(super) reporter: Reporter,
     pub(super) spaces: Arc<Spaces>,
     /// The last that has ended, by device: the record of no other can be missing.
@@ -51,11 +69,11 @@ pub(super) struct Books<K = Key> {
     pub(super) time: Duration,
 }
 
-impl<K: Copy + Eq + Hash> Books<K> {
+impl<K: Copy + Ord> Books<K> {
     pub(super) fn new(spaces: Arc<Spaces>, budget: Budget) -> Books<K> {
         Books {
             flights: InFlight::new(),
-            since_fence: HashMap::new(),
+            since_fence: BTreeMap::new(),
             partials: HashMap::new(),
             reporter: Reporter::default(),
             spaces,
@@ -70,7 +88,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
     }
 }
 
-impl<K: Copy + Eq + Hash> Books<K> {
+impl<K: Copy + Ord> Books<K> {
     /// Looks at the memory of a descriptor that was accepted. `observed`: closely.
     pub(super) fn look(&mut self, key: K, flight: &Flight<K>, observed: bool) {
         self.reporter.findings.observed += u64::from(observed);
@@ -88,7 +106,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
         self.share_record(&flight, status);
         self.resume(&flight);
         if flight.descriptor.opcode() == Ok(Opcode::Batch) {
-            self.since_fence.insert(key, Vec::new());
+            self.since_fence.insert(key, Unordered::default());
         }
         self.flights.insert(key, flight);
         self.time += since.elapsed();
@@ -99,6 +117,11 @@ impl<K: Copy + Eq + Hash> Books<K> {
         if let Some(flight) = self.flights.get(key).copied() {
             self.changed(&flight, change);
         }
+    }
+
+    /// The data of a descriptor is written, and its record is not.
+    pub(super) fn executed(&mut self, key: K) {
+        self.watches.executed(key, &self.spaces);
     }
 
     /// A program has changed memory in flight.
@@ -152,24 +175,14 @@ impl<K: Copy + Eq + Hash> Books<K> {
         });
         self.share_record(&member, status);
         self.resume(&member);
-        let before = self.since_fence.get_mut(&batch);
-        let mut before = before.map(std::mem::take).unwrap_or_default();
-        if member.descriptor.flags().contains(Flags::FENCE) {
-            before.clear();
-        }
-        // Members without a fence between them run in any order, whatever this device did.
-        if let Some((other, bytes)) = before.iter().find_map(|other| {
-            let bytes = race(&member, other)?;
-            Some((other.party(), bytes))
-        }) {
+        let before = self.since_fence.entry(batch).or_default();
+        if let Some((other, bytes)) = before.add(&member) {
             let detail = format!(
                 "members of a batch without a fence between them access {}",
                 finding::range(&bytes)
             );
             self.finding(Class::Overlap, &member, Some(other), detail);
         }
-        before.push(member);
-        self.since_fence.insert(batch, before);
         self.time += since.elapsed();
         let change = self.watches.start_member(key, batch, &member, &self.spaces);
         self.changed(&member, change);
@@ -205,10 +218,7 @@ impl<K: Copy + Eq + Hash> Books<K> {
         let Some(record) = flight.accesses.record() else {
             return;
         };
-        let mut others = self.flights.beside(flight);
-        let shared = others.find(|(_, other)| other.accesses.record() == Some(record));
-        let shared = shared.map(|(_, other)| other.party());
-        drop(others);
+        let shared = self.flights.with_record(flight).map(Flight::party);
         if let Some(other) = shared {
             let detail = format!("two descriptors in flight have their record at {record:#x}");
             return self.finding(Class::Record, flight, Some(other), detail);
@@ -223,23 +233,32 @@ impl<K: Copy + Eq + Hash> Books<K> {
         let Some(partials) = flight.pid.and_then(|pid| self.partials.get_mut(&pid)) else {
             return;
         };
+        let carried_on = partials.iter().find_map(|rest| {
+            let part = rest.unwritten.as_ref()?;
+            let spaces = &self.spaces;
+            let is_it = part.is_carried_on(&flight.accesses, flight.pasid, spaces);
+            is_it.then_some((rest.party(), part.start))
+        });
         // Whose buffers are used for something else is over.
-        partials.retain(|(partial, _)| {
-            let follow = partial.follow(&flight.descriptor);
+        partials.retain(|rest| {
+            let follow = rest.partial.follow(&flight.descriptor);
             follow != Follow::Other
-                || Accesses::of(&partial.descriptor)
+                || Accesses::of(&rest.partial.descriptor)
                     .conflict(&flight.accesses)
                     .is_none()
         });
         let all = partials.iter().enumerate();
-        let follows = all.into_iter().find_map(|(index, (partial, place))| {
-            let follow = partial.follow(&flight.descriptor);
-            let party = Party {
-                descriptor: partial.descriptor,
-                place: *place,
-            };
-            (follow != Follow::Other).then_some((index, party, follow))
+        let follows = all.into_iter().find_map(|(index, rest)| {
+            let follow = rest.partial.follow(&flight.descriptor);
+            (follow != Follow::Other).then_some((index, rest.party(), follow))
         });
+        if let Some((other, start)) = carried_on {
+            let detail = format!(
+                "it reads the destination of the second one, which ended at a page fault: nobody has written the bytes at {start:#x} since"
+            );
+            self.finding(Class::Resume, flight, Some(other), detail);
+            return;
+        }
         let Some((index, party, follow)) = follows else {
             return;
         };
@@ -269,11 +288,15 @@ impl<K: Copy + Eq + Hash> Books<K> {
         }
         if let (Some(partial), Some(pid)) = (Partial::of(&flight.descriptor, record), flight.pid) {
             let partials = self.partials.entry(pid).or_default();
-            partials.retain(|(known, _)| known.follow(&flight.descriptor) == Follow::Other);
+            partials.retain(|rest| rest.partial.follow(&flight.descriptor) == Follow::Other);
             if partials.len() == PARTIALS {
                 partials.remove(0);
             }
-            partials.push((partial, flight.place));
+            partials.push(Rest {
+                unwritten: Unwritten::of(&partial, flight.pasid, &self.spaces),
+                partial,
+                place: flight.place,
+            });
         }
         // Errors of fields have codes from 0x10 on; before them are results and page faults.
         if status.code() >= Status::BAD_OPCODE.code() {

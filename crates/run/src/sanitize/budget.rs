@@ -4,7 +4,7 @@
 //! of each place in a program are looked at always. What repeats has a share of the time, so that a long run is not much slower
 //! than one without looks.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use dray_realtime::Origin;
@@ -16,7 +16,7 @@ const FIRST: u32 = 64;
 /// Places that are told apart; those beyond have the share alone.
 const PLACES: usize = 4096;
 /// One part of the time in so many is for looks.
-const SHARE: u32 = 8;
+const SHARE: u32 = 16;
 /// What may be saved up for later.
 const SAVED: Duration = Duration::from_millis(20);
 
@@ -26,7 +26,7 @@ pub(super) struct Budget {
     /// `None`: without limit.
     share: Option<Share>,
     /// Submissions so far, by process, instruction and stack pointer.
-    places: HashMap<(Option<Pid>, u64, u64), u32>,
+    places: BTreeMap<(Option<Pid>, u64, u64), u32>,
 }
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Budget {
                 earned: SAVED,
                 spent: Duration::ZERO,
             }),
-            places: HashMap::new(),
+            places: BTreeMap::new(),
         }
     }
 

@@ -43,9 +43,10 @@ impl Books {
                     let submitters = self.submitters.entry(device).or_default();
                     submitters.extend(flight.pid);
                 }
-                // Its program has ended before the device came to it. One whose record can be read has not.
-                let status = self.record_status(&flight);
-                if status.is_none() && self.is_gone(&flight) {
+                // Its program has ended before the device came to it.
+                let known = origin.and_then(|origin| origin.record);
+                let status = known.or_else(|| self.record_status(&flight));
+                if (observed || status.is_none()) && self.is_gone(&flight) {
                     self.given_up(&flight);
                     flight.closed = true;
                 }
@@ -80,6 +81,7 @@ impl Books {
             Event::Started {
                 id, batch: None, ..
             } => self.start((device, *id)),
+            Event::Executed { id } => self.executed((device, *id)),
             Event::Ended { id, record } => self.end((device, *id), record.as_ref()),
             Event::SoftwareError {
                 status,

@@ -2,11 +2,14 @@
 
 use std::ops::Range;
 
-use dray_spec::Descriptor;
+use dray_spec::{Descriptor, Flags};
 
 use super::accesses::Accesses;
 use crate::processes::Pid;
 use crate::sites::PlaceId;
+
+/// What a descriptor does: operation, addresses, size, and the fields of the operation.
+pub(super) type Operands = (u8, u64, u64, u32, [u8; 24]);
 
 /// A descriptor in flight.
 #[derive(Debug, Clone, Copy)]
@@ -41,16 +44,38 @@ impl<K> Flight<K> {
             place: self.place,
         }
     }
+
+    pub(super) fn operands(&self) -> Operands {
+        let d = &self.descriptor;
+        (d.opcode_byte(), d.address1, d.address2, d.size, d.operation)
+    }
+
+    /// Whether it waits for the members of its batch before it.
+    pub(super) fn is_fenced(&self) -> bool {
+        self.descriptor.flags().contains(Flags::FENCE)
+    }
+
+    /// It, where batches are called otherwise.
+    pub(super) fn called<O>(&self, batch: Option<O>) -> Flight<O> {
+        Flight {
+            pid: self.pid,
+            device: self.device,
+            wq: self.wq,
+            descriptor: self.descriptor,
+            accesses: self.accesses,
+            batch,
+            pasid: self.pasid,
+            place: self.place,
+            calls: self.calls,
+            closed: self.closed,
+        }
+    }
 }
 
 /// Bytes for which it matters which of two is first. Two that do the same leave the same, whichever it is.
 pub(super) fn race<K>(one: &Flight<K>, other: &Flight<K>) -> Option<Range<u64>> {
-    let operands = |flight: &Flight<K>| {
-        let d = &flight.descriptor;
-        (d.opcode_byte(), d.address1, d.address2, d.size, d.operation)
-    };
     let bytes = one.accesses.conflict(&other.accesses)?;
-    let same = operands(one) == operands(other) && one.accesses.repeats();
+    let same = one.operands() == other.operands() && one.accesses.repeats();
     (!same).then_some(bytes)
 }
 

@@ -1,7 +1,6 @@
 //! The descriptors in flight, found by the bytes that they access.
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::Hash;
+use std::collections::BTreeMap;
 
 use super::flight::Flight;
 use crate::processes::Pid;
@@ -72,19 +71,20 @@ impl<K: Copy> Spans<K> {
 #[derive(Debug)]
 pub(super) struct InFlight<K> {
     /// With a number of its own.
-    flights: HashMap<K, (u64, Flight<K>)>,
+    flights: BTreeMap<K, (u64, Flight<K>)>,
     reads: Spans<K>,
-    /// Records are written, too.
     writes: Spans<K>,
+    records: Spans<K>,
     numbers: u64,
 }
 
-impl<K: Copy + Eq + Hash> InFlight<K> {
+impl<K: Copy + Ord> InFlight<K> {
     pub(super) fn new() -> InFlight<K> {
         InFlight {
-            flights: HashMap::new(),
+            flights: BTreeMap::new(),
             reads: Spans::new(),
             writes: Spans::new(),
+            records: Spans::new(),
             numbers: 0,
         }
     }
@@ -100,9 +100,11 @@ impl<K: Copy + Eq + Hash> InFlight<K> {
         for range in flight.accesses.read() {
             self.reads.insert(flight.pid, range, number, key);
         }
-        let writes = flight.accesses.written();
-        for range in writes.chain(flight.accesses.record_range()) {
+        for range in flight.accesses.written() {
             self.writes.insert(flight.pid, range, number, key);
+        }
+        if let Some(range) = flight.accesses.record_range() {
+            self.records.insert(flight.pid, range, number, key);
         }
         self.flights.insert(key, (number, flight));
     }
@@ -112,9 +114,11 @@ impl<K: Copy + Eq + Hash> InFlight<K> {
         for range in flight.accesses.read() {
             self.reads.remove(flight.pid, range, number);
         }
-        let writes = flight.accesses.written();
-        for range in writes.chain(flight.accesses.record_range()) {
+        for range in flight.accesses.written() {
             self.writes.remove(flight.pid, range, number);
+        }
+        if let Some(range) = flight.accesses.record_range() {
+            self.records.remove(flight.pid, range, number);
         }
         Some(flight)
     }
@@ -124,23 +128,29 @@ impl<K: Copy + Eq + Hash> InFlight<K> {
         self.flights.values_mut().map(|(_, flight)| flight)
     }
 
-    /// Those of the same process that access a byte which this one writes, or write one which it accesses. Some come twice.
+    /// Those of the same process that access a byte of data which this one writes, or write one which it accesses. Some come
+    /// twice.
     pub(super) fn beside(
         &self,
         flight: &Flight<K>,
     ) -> impl Iterator<Item = (K, &Flight<K>)> + use<'_, K> {
         let (pid, accesses) = (flight.pid, flight.accesses);
+        let data = move || accesses.read().chain(accesses.written());
         let written = accesses.written().chain(accesses.record_range());
-        let written: Vec<_> = written.collect();
-        let all: Vec<_> = accesses.read().chain(written.iter().copied()).collect();
-        let read = written
-            .into_iter()
-            .flat_map(move |range| self.reads.near(pid, range));
-        let near = all
-            .into_iter()
-            .flat_map(move |range| self.writes.near(pid, range));
-        let near = read.chain(near);
+        let readers = written.flat_map(move |range| self.reads.near(pid, range));
+        let writers = data().chain(accesses.record_range());
+        let writers = writers.flat_map(move |range| self.writes.near(pid, range));
+        let records = data().flat_map(move |range| self.records.near(pid, range));
+        let near = readers.chain(writers).chain(records);
         near.filter_map(|key| Some((key, self.get(key)?)))
+    }
+
+    /// One of the same process with the same record.
+    pub(super) fn with_record(&self, flight: &Flight<K>) -> Option<&Flight<K>> {
+        let record = flight.accesses.record_range()?;
+        let near = self.records.near(flight.pid, record);
+        let mut near = near.filter_map(|key| self.get(key));
+        near.find(|other| other.accesses.record() == Some(record.0))
     }
 }
 

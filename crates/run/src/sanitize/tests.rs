@@ -162,6 +162,33 @@ fn a_rest_is_submitted_as_the_record_says() {
     assert_eq!(second(0, 0x2000), []);
 }
 
+/// Copies two pages onto two others of which the second is not there, and after `act` those elsewhere.
+fn copied_on(act: impl FnOnce(&mut [u8], &[u8])) -> Vec<Class> {
+    const PAGE: usize = 4096;
+    let mut memory = vec![5_u8; 8 * PAGE];
+    let skipped = memory.as_ptr().align_offset(PAGE);
+    let (from, to) = memory[skipped..].split_at_mut(2 * PAGE);
+    to.fill(1);
+    let at = |bytes: &[u8]| bytes.as_ptr().expose_provenance() as u64;
+    let first = Descriptor::memmove(at(from), at(to), 2 * PAGE as u32);
+    let next = Descriptor::memmove(at(to), at(to) + 2 * PAGE as u64, 2 * PAGE as u32);
+    let mut books = accepted(&[first]);
+    to[..PAGE].copy_from_slice(&from[..PAGE]);
+    ended(&mut books, 0, Status::PAGE_FAULT, PAGE as u32, 0);
+    act(to, from);
+    let mut flight = flight(Some(std::process::id()), (0, 1), &next, None);
+    flight.pasid = PASID;
+    accept(&mut books, 1, flight);
+    classes(&books)
+}
+
+#[test]
+fn what_nobody_has_written_is_not_carried_on() {
+    assert_eq!(copied_on(|_, _| ()), [Class::Resume]);
+    let finish = |to: &mut [u8], from: &[u8]| to[4096..8192].copy_from_slice(&from[4096..]);
+    assert_eq!(copied_on(finish), [], "a core has finished");
+}
+
 #[test]
 fn errors_and_what_is_given_up_are_found() {
     let mut books = accepted(&[

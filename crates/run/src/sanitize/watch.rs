@@ -50,6 +50,8 @@ struct Operand {
     written: bool,
     /// It is a source that this descriptor writes to itself: so do its bytes once it was executed.
     own: bool,
+    /// It is a destination that has been written: its bytes are to stay.
+    executed: bool,
 }
 
 /// The operands of a descriptor, as they were when it was accepted.
@@ -78,6 +80,7 @@ impl Watch {
             pages: spaces.look(pasid, start, len),
             written: false,
             own: role == Role::Source && accesses.writes_to((start, len)),
+            executed: false,
         });
         Watch {
             pasid,
@@ -133,14 +136,23 @@ impl Watch {
         })
     }
 
-    /// At its end, before its record is written. Of its destinations the bytes are its own by then; of its record they are the
+    /// Its data is written, some time before its record.
+    pub(super) fn executed(&mut self, spaces: &Spaces) {
+        let destinations = self.operands.iter_mut();
+        for operand in destinations.filter(|operand| operand.role == Role::Destination) {
+            operand.pages = spaces.look(self.pasid, operand.start, operand.len);
+            operand.executed = true;
+        }
+    }
+
+    /// At its end, before its record is written. Of its destinations the bytes are its own by then, unless it was [executed](Self::executed) before; of its record they are the
     /// program's, which leaves them alone.
     pub(super) fn at_end(&self, spaces: &Spaces) -> Option<Change> {
         let all = self.operands.iter();
         let mut left = all.filter(|operand| operand.role != Role::List);
         left.find_map(|operand| {
             let is_source = operand.role == Role::Source && !operand.own;
-            let digested = is_source || operand.role == Role::Record;
+            let digested = is_source || operand.role == Role::Record || operand.executed;
             self.change(spaces, operand, digested, "before its completion")
         })
     }
@@ -287,6 +299,26 @@ mod tests {
             // By then the descriptor has written to it.
             assert_eq!(end, None);
         }
+    }
+
+    #[test]
+    fn a_destination_stays_as_it_is_between_its_data_and_its_record() {
+        let (from, to, spaces) = (Pages::new(), Pages::new(), spaces());
+        let copy = Descriptor::memmove(from.at(100), to.at(100), 5000);
+        let mut watch = Watch::new(&spaces, PASID, &Accesses::of(&copy));
+        // The device writes it.
+        to.set(200);
+        watch.executed(&spaces);
+        to.set(99);
+        assert_eq!(watch.at_end(&spaces), None);
+        to.set(300);
+        assert!(matches!(
+            watch.at_end(&spaces),
+            Some(Change::Destination(_))
+        ));
+        let fill = Descriptor::fill(1, to.at(300), 8);
+        watch.exclude(&Accesses::of(&fill));
+        assert_eq!(watch.at_end(&spaces), None, "another descriptor's bytes");
     }
 
     /// As when a core moves the first part of memory onto itself, and the device the rest.

@@ -1,7 +1,6 @@
 //! What is watched, by descriptor.
 
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use dray_remote::Spaces;
@@ -46,7 +45,7 @@ impl Watched {
 /// All that is watched.
 #[derive(Debug)]
 pub(super) struct Watches<K> {
-    watched: HashMap<K, Watched>,
+    watched: BTreeMap<K, Watched>,
     /// How many of them are looked at, and how many are opaque.
     looked_at: usize,
     opaque: usize,
@@ -57,7 +56,7 @@ pub(super) struct Watches<K> {
 impl<K> Default for Watches<K> {
     fn default() -> Watches<K> {
         Watches {
-            watched: HashMap::new(),
+            watched: BTreeMap::new(),
             looked_at: 0,
             opaque: 0,
             time: Duration::ZERO,
@@ -65,7 +64,7 @@ impl<K> Default for Watches<K> {
     }
 }
 
-impl<K: Copy + Eq + Hash> Watches<K> {
+impl<K: Copy + Ord> Watches<K> {
     /// A descriptor has been accepted. `observed`: its memory is looked at; otherwise it counts for what others write.
     pub(super) fn accept(&mut self, key: K, flight: &Flight<K>, spaces: &Spaces, observed: bool) {
         let observed = observed && self.opaque == 0;
@@ -185,6 +184,17 @@ impl<K: Copy + Eq + Hash> Watches<K> {
         };
         self.insert(key, watched);
         self.start(key, spaces)
+    }
+
+    /// Its data is written, and its record is not.
+    pub(super) fn executed(&mut self, key: K, spaces: &Spaces) {
+        if let Some(watched) = self.watched.get_mut(&key)
+            && watched.watch.is_looked_at()
+        {
+            let since = Instant::now();
+            watched.watch.executed(spaces);
+            self.time += since.elapsed();
+        }
     }
 
     /// It has ended, and its record cannot be seen yet. `reported`: it has one.

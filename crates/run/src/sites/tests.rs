@@ -33,6 +33,7 @@ fn inner(bytes: &mut Vec<u8>) -> Origin {
         site,
         stack,
         frame,
+        record: None,
         at: dray_realtime::Moment::default(),
     }
 }
@@ -85,6 +86,7 @@ fn what_is_no_code_has_an_address_alone() {
         site: 0x10,
         stack: 0,
         frame: 0,
+        record: None,
         at: dray_realtime::Moment::default(),
     };
     for pid in [std::process::id(), u32::MAX] {

@@ -120,6 +120,7 @@ fn emulate(
                 site: saved.rip,
                 stack: saved.rsp,
                 frame: saved.rbp,
+                record: None,
                 at: dray_realtime::Moment::default(),
             };
             let accepted = write_line(&origin, space, decoded.kind, operand, from)?;

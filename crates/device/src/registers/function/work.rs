@@ -92,6 +92,23 @@ impl Function {
         self.after(before, effects);
     }
 
+    /// See [`Device::hold_batches`](crate::Device::hold_batches).
+    pub fn hold_batches(&mut self) {
+        self.device.hold_batches();
+    }
+
+    /// See [`Device::take_held`](crate::Device::take_held).
+    pub fn take_held(&mut self) -> Vec<WorkId> {
+        self.device.take_held()
+    }
+
+    /// See [`Device::end_held`](crate::Device::end_held). A command that has waited may end with it.
+    pub fn end_held(&mut self, id: WorkId, effects: &mut Vec<Effect>) {
+        let before = effects.len();
+        self.device.end_held(id, effects);
+        self.after(before, effects);
+    }
+
     /// Errors among the effects from `before` on go to their registers, and a command that has waited
     /// ends.
     #[inline]
