@@ -205,6 +205,8 @@ enum Sanitize {
     Say,
     /// Print findings, and end with code 1 if there is one.
     Error,
+    /// Tell the ThreadSanitizer of programs what devices do: it prints, and ends them with its code.
+    Thread,
 }
 
 /// What happens when a page is not in memory.
@@ -277,9 +279,10 @@ fn session(
         recording: Recording {
             stats: machine.stats || needs_work,
             trace: machine.trace.clone(),
-            sanitize: machine.sanitize.map(|_| wanted(machine)).transpose()?,
+            sanitize: device_side(machine)?,
             requests: requests(machine, &command)?,
         },
+        thread_sanitizer: machine.sanitize == Some(Sanitize::Thread),
         chaos,
         deviation: machine.deviation,
         injected_panic: machine.inject_panic,
@@ -299,13 +302,25 @@ fn requests(machine: &SessionArgs, command: &[OsString]) -> anyhow::Result<Optio
     }))
 }
 
-/// What `--sanitize` looks for.
-fn wanted(machine: &SessionArgs) -> anyhow::Result<dray_run::Sanitize> {
+/// What `--sanitize` looks for on the device's side; nothing where ThreadSanitizer does.
+fn device_side(machine: &SessionArgs) -> anyhow::Result<Option<dray_run::Sanitize>> {
+    match machine.sanitize {
+        Some(Sanitize::Say | Sanitize::Error) => {}
+        Some(Sanitize::Thread)
+            if machine.suppressions.is_some() || machine.sanitize_file.is_some() =>
+        {
+            return Err(Usage::error(
+                "--sanitize=thread has the program's ThreadSanitizer report, which has a log and suppressions of its own",
+                "TSAN_OPTIONS=log_path=FILE:suppressions=FILE dray run --sanitize=thread -- COMMAND",
+            ));
+        }
+        Some(Sanitize::Thread) | None => return Ok(None),
+    }
     let suppressions = match &machine.suppressions {
         Some(path) => findings::suppressions(path)?,
         None => Suppressions::default(),
     };
-    Ok(dray_run::Sanitize { suppressions })
+    Ok(Some(dray_run::Sanitize { suppressions }))
 }
 
 fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCode> {

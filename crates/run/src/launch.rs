@@ -37,7 +37,10 @@ use crate::tree::Tree;
 use crate::{
     RunError, Session, Stats, Traced, child, cpu, module, mounts, namespace, parts, service,
 };
-use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE};
+use dray_wire::{
+    REDIRECT_VARIABLE, SANITIZE_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE,
+    THREAD,
+};
 
 /// What programs have to say when the device has ended, and again to be gone.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -307,6 +310,9 @@ fn variables(
         variables.push(("LD_PRELOAD", preload));
         // It would end the program because a library is preloaded before its own.
         variables.push(with_option("ASAN_OPTIONS", "verify_asan_link_order=0"));
+    }
+    if session.thread_sanitizer {
+        variables.push((SANITIZE_VARIABLE, THREAD.into()));
     }
     if session.supervise == Supervise::Always {
         // It traces the program itself, which a supervisor forbids, and would end it.
