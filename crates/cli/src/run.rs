@@ -314,6 +314,12 @@ fn device_side(machine: &SessionArgs) -> anyhow::Result<Option<dray_run::Sanitiz
                 "TSAN_OPTIONS=log_path=FILE:suppressions=FILE dray run --sanitize=thread -- COMMAND",
             ));
         }
+        Some(Sanitize::Thread) if machine.supervise == Supervised::Always => {
+            return Err(Usage::error(
+                "--sanitize=thread works within programs, which --supervise always traces instead",
+                "dray run --sanitize=thread -- COMMAND",
+            ));
+        }
         Some(Sanitize::Thread) | None => return Ok(None),
     }
     let suppressions = match &machine.suppressions {

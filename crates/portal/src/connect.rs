@@ -52,7 +52,7 @@ pub(crate) enum ConnectError {
     #[error("more than {PORTALS} portals are mapped")]
     TooMany,
     #[error(transparent)]
-    Sanitizer(#[from] tsan::Obstacle),
+    Sanitizer(#[from] tsan::Missing),
     #[error("refused")]
     Refused(i32),
 }

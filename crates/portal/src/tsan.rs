@@ -7,39 +7,39 @@
 
 mod callers;
 mod fibers;
+mod pending;
 pub mod reads;
 mod records;
 pub mod report;
 mod runtime;
 mod submission;
 mod vectors;
+pub mod writes;
 
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dray_wire::{SANITIZE_VARIABLE, THREAD};
 use thiserror::Error;
 
+use crate::next::Next;
 use crate::redirect::text::variable;
 use runtime::Runtime;
 pub(crate) use submission::{Queue, watched};
 
-/// Why the program's accesses cannot be judged.
+/// The program has no runtime of ThreadSanitizer in a shared object, so that its reads of records cannot be seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub(crate) enum Obstacle {
-    /// It has no runtime of ThreadSanitizer.
-    #[error(
-        "--sanitize=thread: this program has no ThreadSanitizer: build it with -fsanitize=thread"
-    )]
-    Missing,
-    /// Reads of records are not seen.
-    #[error(
-        "--sanitize=thread: this program has ThreadSanitizer linked into it, and its reads of records cannot be seen: \
-         build it with -shared-libsan (clang), or without -static-libtsan (gcc)"
-    )]
-    Static,
-}
+#[error(
+    "--sanitize=thread: this program does not call ThreadSanitizer in a shared object: build it with -fsanitize=thread (gcc), \
+     or -fsanitize=thread -shared-libsan (clang)"
+)]
+pub(crate) struct Missing;
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
+static PREPARED: AtomicBool = AtomicBool::new(false);
+static MMAP: Next = Next::new(c"mmap");
+static MUNMAP: Next = Next::new(c"munmap");
 
 /// Whether accesses of the device are reported to ThreadSanitizer.
 #[inline]
@@ -47,18 +47,46 @@ pub(crate) fn is_active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
 }
 
+fn is_wanted() -> bool {
+    variable(SANITIZE_VARIABLE).is_some_and(|value| value == THREAD.as_bytes())
+}
+
+/// From now on mmap(2) and munmap(2) go to the runtime, which forgets what the program did to memory that is mapped anew.
+#[cfg(feature = "preload")]
+pub(crate) fn prepare() {
+    if is_wanted() && Runtime::find().is_some() && MMAP.address() != 0 && MUNMAP.address() != 0 {
+        PREPARED.store(true, Ordering::Release);
+    }
+}
+
+type Mmap =
+    unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
+type Munmap = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
+
+/// The runtime's mmap(2) and munmap(2), where calls are to go through it.
+#[inline]
+pub(crate) fn memory_calls() -> Option<(Mmap, Munmap)> {
+    if !PREPARED.load(Ordering::Acquire) {
+        return None;
+    }
+    // SAFETY: it is null or the function of that name.
+    let mmap: Option<Mmap> = unsafe { transmute(MMAP.address()) };
+    // SAFETY: as above.
+    let munmap: Option<Munmap> = unsafe { transmute(MUNMAP.address()) };
+    mmap.zip(munmap)
+}
+
 /// Looks for ThreadSanitizer, if the session wants it. Not in a signal handler.
 ///
 /// # Errors
 /// It is not there as it is needed.
-pub(crate) fn look() -> Result<(), Obstacle> {
-    if is_active() || variable(SANITIZE_VARIABLE).is_none_or(|value| value != THREAD.as_bytes()) {
+pub(crate) fn look() -> Result<(), Missing> {
+    if is_active() || !is_wanted() {
         return Ok(());
     }
-    let runtime = Runtime::find().ok_or(Obstacle::Missing)?;
-    if !reads::are_seen() {
-        return Err(Obstacle::Static);
-    }
+    let runtime = Runtime::find()
+        .filter(|_| reads::are_seen())
+        .ok_or(Missing)?;
     fibers::begin(runtime);
     ACTIVE.store(true, Ordering::Release);
     Ok(())

@@ -36,6 +36,7 @@ use crate::supervise::{Followed, Rule, Supervise, Supervision};
 use crate::tree::Tree;
 use crate::{
     RunError, Session, Stats, Traced, child, cpu, module, mounts, namespace, parts, service,
+    thread_sanitizer,
 };
 use dray_wire::{
     REDIRECT_VARIABLE, SANITIZE_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE,
@@ -120,6 +121,9 @@ pub struct Ended {
 /// A profile that cannot be, and what the system does not allow. A command that cannot be started is
 /// no error: it ends with code 126 or 127, as under `env`.
 pub fn run(session: &Session) -> Result<Ended, RunError> {
+    if session.thread_sanitizer {
+        thread_sanitizer::check(&session.command)?;
+    }
     let spaces = Arc::new(Spaces::new());
     let mut recorder = Recorder::new(
         &session.recording,

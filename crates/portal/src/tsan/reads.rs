@@ -8,8 +8,8 @@ use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
+use super::pending::{self, resolve};
 use super::records::{FILTER, LINES, RECORD, Record, find};
-use super::runtime::Runtime;
 use crate::next::Next;
 
 const ADDRESS: usize = offset_of!(Next, address);
@@ -27,6 +27,12 @@ pub(super) fn are_seen() -> bool {
     address.addr() == __tsan_read1 as *const () as usize
 }
 
+/// The program is about to read a range; as [`is_for_runtime`].
+extern "C" fn is_range_for_runtime(address: u64, bytes: u64) -> bool {
+    resolve();
+    is_for_runtime(address, bytes)
+}
+
 /// The program is about to read; whether the runtime is to know it. Of a record that the device has yet to write it is not:
 /// what the program reads is no race.
 extern "C" fn is_for_runtime(address: u64, bytes: u64) -> bool {
@@ -39,7 +45,7 @@ extern "C" fn is_for_runtime(address: u64, bytes: u64) -> bool {
         });
         match written {
             true => record.seen(),
-            false => record.poll(),
+            false => pending::set(line),
         }
         all & written
     })
@@ -65,7 +71,8 @@ fn lines(address: u64, bytes: u64) -> impl Iterator<Item = (u64, &'static Record
     lines.filter_map(|line| Some((line, find(line)?)))
 }
 
-extern "C" fn look_up(next: &Next) -> usize {
+/// The runtime's function.
+pub(super) extern "C" fn look_up(next: &Next) -> usize {
     next.address()
 }
 
@@ -83,6 +90,10 @@ macro_rules! reads {
         pub unsafe extern "C" fn $name(_: *const c_void) {
             naked_asm!(
                 "endbr64",
+                "mov rax, qword ptr [rip + dray_tsan_pending@GOTTPOFF]",
+                "cmp qword ptr fs:[rax], 0",
+                "jne 6f",
+                "7:",
                 "mov eax, edi",
                 "shr eax, 5",
                 "movzx eax, ax",
@@ -112,11 +123,17 @@ macro_rules! reads {
                 "jmp rax",
                 "5:",
                 "ret",
+                "6:",
+                "push rdi",
+                "call {resolve}",
+                "pop rdi",
+                "jmp 7b",
                 filter = sym FILTER,
                 next = sym $next,
                 address = const ADDRESS,
                 is_for_runtime = sym is_for_runtime,
                 look_up = sym look_up,
+                resolve = sym resolve,
             )
         }
     )*};
@@ -148,7 +165,7 @@ pub unsafe extern "C" fn __tsan_read_range(_: *const c_void, _: usize) {
         "push rdi",
         "push rsi",
         "sub rsp, 8",
-        "call {is_for_runtime}",
+        "call {is_range_for_runtime}",
         "mov rsi, [rsp + 8]",
         "mov rdi, [rsp + 16]",
         "test al, al",
@@ -165,7 +182,7 @@ pub unsafe extern "C" fn __tsan_read_range(_: *const c_void, _: usize) {
         "add rsp, 24",
         "ret",
         next = sym READ_RANGE,
-        is_for_runtime = sym is_for_runtime,
+        is_range_for_runtime = sym is_range_for_runtime,
         look_up = sym look_up,
     )
 }
@@ -184,6 +201,10 @@ macro_rules! loads {
         pub unsafe extern "C" fn $name(_: *const c_void, _: c_int) -> $type {
             naked_asm!(
                 "endbr64",
+                "mov rax, qword ptr [rip + dray_tsan_pending@GOTTPOFF]",
+                "cmp qword ptr fs:[rax], 0",
+                "jne 6f",
+                "7:",
                 "mov eax, edi",
                 "shr eax, 5",
                 "movzx eax, ax",
@@ -218,11 +239,21 @@ macro_rules! loads {
                 "pop rsi",
                 "pop rdi",
                 "jmp rax",
+                "6:",
+                "push rdi",
+                "push rsi",
+                "sub rsp, 8",
+                "call {resolve}",
+                "add rsp, 8",
+                "pop rsi",
+                "pop rdi",
+                "jmp 7b",
                 filter = sym FILTER,
                 next = sym $next,
                 address = const ADDRESS,
                 is_loaded_by_runtime = sym is_loaded_by_runtime,
                 look_up = sym look_up,
+                resolve = sym resolve,
             )
         }
     )*};
@@ -233,19 +264,4 @@ loads! {
     __tsan_atomic16_load LOAD16 c"__tsan_atomic16_load" u16, "movzx eax, word ptr [rdi]" "2";
     __tsan_atomic32_load LOAD32 c"__tsan_atomic32_load" u32, "mov eax, dword ptr [rdi]" "4";
     __tsan_atomic64_load LOAD64 c"__tsan_atomic64_load" u64, "mov rax, qword ptr [rdi]" "8";
-}
-
-impl Record {
-    /// A thread has found it written: what comes before it comes before what the thread does next.
-    fn seen(&self) {
-        if let Some(runtime) = Runtime::get() {
-            // SAFETY: an address of our own.
-            unsafe {
-                (runtime.acquire)(std::ptr::with_exposed_provenance_mut(self.token() as usize))
-            };
-            let submission = self.submission();
-            self.count_acquired();
-            super::fibers::complete(submission);
-        }
-    }
 }

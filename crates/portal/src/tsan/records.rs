@@ -3,7 +3,9 @@
 //! Of fixed size and without a lock: reads of the program ask for each address in a line of 32 bytes that has the same
 //! [place in the filter](FILTER).
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use super::fibers;
+use super::runtime::Runtime;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Bytes of a completion record, and its alignment (spec 3.5).
 pub(super) const RECORD: u64 = 32;
@@ -30,8 +32,8 @@ pub(super) struct Record {
     submission: AtomicU64,
     /// How often threads have acquired what comes before it.
     acquired: AtomicU32,
-    /// A thread found it empty, and may have read it later than this library.
-    polled: AtomicBool,
+    /// Threads for which it was [empty](super::pending), and which may have read it later.
+    polls: AtomicU32,
     /// Address that what comes before the record is released at.
     token: AtomicU64,
 }
@@ -42,7 +44,7 @@ impl Record {
             address: AtomicU64::new(0),
             submission: AtomicU64::new(0),
             acquired: AtomicU32::new(0),
-            polled: AtomicBool::new(false),
+            polls: AtomicU32::new(0),
             token: AtomicU64::new(0),
         }
     }
@@ -71,16 +73,32 @@ impl Record {
         self.acquired.load(Ordering::Relaxed) != 0
     }
 
-    /// A thread found it empty.
-    pub(super) fn poll(&self) {
-        self.polled.store(true, Ordering::Relaxed);
+    /// It is empty, and a thread is about to read it.
+    pub(super) fn begin_poll(&self) {
+        self.polls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A thread acquires what comes before it; forgets the record after many times.
-    pub(super) fn count_acquired(&self) {
+    /// That thread has read it. A submission in between has forgotten it.
+    pub(super) fn end_poll(&self) {
+        let less = |polls: u32| polls.checked_sub(1);
+        let _ = self
+            .polls
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    /// A thread has found it written: what comes before it comes before what the thread does next. Forgets the record after
+    /// many times.
+    pub(super) fn seen(&self) {
+        let Some(runtime) = Runtime::get() else {
+            return;
+        };
+        let submission = self.submission();
+        // SAFETY: an address of our own.
+        unsafe { (runtime.acquire)((&raw const self.token).cast_mut().cast()) };
         if self.acquired.fetch_add(1, Ordering::Relaxed) >= ACQUIRED {
             self.forget();
         }
+        fibers::complete(submission);
     }
 
     fn forget(&self) {
@@ -135,7 +153,7 @@ pub(super) fn enter(address: u64, submission: u64) -> Option<&'static Record> {
         })?;
     record.submission.store(submission, Ordering::Relaxed);
     record.acquired.store(0, Ordering::Relaxed);
-    record.polled.store(false, Ordering::Relaxed);
+    record.polls.store(0, Ordering::Relaxed);
     if known.is_none() {
         let more = |count: u8| Some(count.saturating_add(1));
         let _ = FILTER[line(address)].fetch_update(Ordering::AcqRel, Ordering::Relaxed, more);
@@ -146,7 +164,7 @@ pub(super) fn enter(address: u64, submission: u64) -> Option<&'static Record> {
 /// Whether a thread may have read a record of this submission as written after it was asked for here, when it was empty.
 pub(super) fn may_have_been_seen(submission: u64) -> bool {
     of(submission).any(|(address, record)| {
-        record.polled.load(Ordering::Relaxed)
+        record.polls.load(Ordering::Relaxed) != 0
             && !record.is_acquired()
             // SAFETY: a thread of the program has polled it, and the device has written to it or will.
             && unsafe { record.is_written(address) }

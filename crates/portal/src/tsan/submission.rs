@@ -89,7 +89,7 @@ impl Told {
         // SAFETY: an address of our own.
         unsafe { (self.runtime.acquire)(pointer(self.slot.token())) };
         for (_, record) in records::of(self.submission) {
-            record.count_acquired();
+            record.seen();
         }
         fibers::complete(self.submission);
     }
