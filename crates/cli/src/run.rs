@@ -31,6 +31,7 @@ Examples:
   dray run --for dpdk --require work -- dpdk-test ...
   dray run --profile 4e1w-s --stats --trace run.json -- ./program
   dray run --profile 4e1w-s --chaos 1..100 -- timeout 10 ./program
+  dray run --profile 1e1w-d --sanitize=thread -- ./built-with-fsanitize-thread
   dray shell --profile 1e1w-d                      a shell that sees it
 
 The command and its children find /sys/bus/dsa and /dev/dsa; no other process
@@ -120,7 +121,8 @@ struct SessionArgs {
     /// Before descriptors start the program has some 0.2 ms of a processor to submit more, so that descriptors that are
     /// submitted together are seen together: the first 64 of each place in the program, later ones for an eighth of the time, with
     /// --chaos all. At most 20 findings of a class and a place are printed. With `error` the session ends with code 1 if there
-    /// is one.
+    /// is one. With `thread` the ThreadSanitizer of the program (gcc -fsanitize=thread, clang -fsanitize=thread
+    /// -shared-libsan) judges its threads against the devices, and nothing else is looked for.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "say")]
     sanitize: Option<Sanitize>,
     /// Write the findings to a file: FILE.sarif for SARIF 2.1.0, JSON otherwise.

@@ -3,6 +3,7 @@
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
+use std::sync::OnceLock;
 
 use super::runtime::function;
 use crate::registers::Registers;
@@ -14,6 +15,17 @@ const CALLERS: usize = 32;
 type Step = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 type Walk = unsafe extern "C" fn(Step, *mut c_void) -> c_int;
 type Ip = unsafe extern "C" fn(*mut c_void) -> usize;
+
+/// The functions of `unwind.h` in the program, which the runtime brings.
+static UNWINDER: OnceLock<Option<(Walk, Ip)>> = OnceLock::new();
+
+fn unwinder() -> Option<(Walk, Ip)> {
+    // SAFETY: the function of this name has this type.
+    let walk: Walk = unsafe { function(c"_Unwind_Backtrace") }?;
+    // SAFETY: as above.
+    let ip: Ip = unsafe { function(c"_Unwind_GetIP") }?;
+    Some((walk, ip))
+}
 
 /// `_URC_NO_REASON` and `_URC_NORMAL_STOP` of `unwind.h`.
 const GO_ON: c_int = 0;
@@ -42,10 +54,7 @@ pub(super) struct Callers {
 impl Callers {
     /// Those of the function that submits; `None` without an unwinder.
     pub(super) fn of(caller: Caller<'_>) -> Option<Callers> {
-        // SAFETY: the functions of `unwind.h`.
-        let walk: Walk = unsafe { function(c"_Unwind_Backtrace") }?;
-        // SAFETY: as above.
-        let ip: Ip = unsafe { function(c"_Unwind_GetIP") }?;
+        let (walk, ip) = *UNWINDER.get_or_init(unwinder).as_ref()?;
         let mut callers = Callers {
             site: caller.site,
             begun: false,

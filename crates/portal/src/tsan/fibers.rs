@@ -67,9 +67,11 @@ impl Slot {
 
     fn claim(&self, from: u32) -> bool {
         let order = Ordering::AcqRel;
-        self.state
-            .compare_exchange(from, CLAIMED, order, Ordering::Relaxed)
-            .is_ok()
+        self.state.load(Ordering::Relaxed) == from
+            && self
+                .state
+                .compare_exchange(from, CLAIMED, order, Ordering::Relaxed)
+                .is_ok()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_device::Accesses;
 use dray_spec::{Descriptor, Opcode};
@@ -109,11 +110,11 @@ fn tell(words: &Words, caller: Caller<'_>, queue: Queue) -> Option<Told> {
     if is_quiet() || is_guest() {
         return None;
     }
+    // SAFETY: `Told` ends it.
+    unsafe { (runtime.ignore)() };
     let vectors = Vectors::save();
     // A signal would be noted for the fiber, which does not run again.
     let mask = mask_signals(libc::SIG_BLOCK, !SYNCHRONOUS);
-    // SAFETY: `Told` ends it.
-    unsafe { (runtime.ignore)() };
     let descriptor: Descriptor = transmute!(*words);
     let operation = descriptor.opcode().map_or("descriptor", Opcode::name);
     let (slot, submission) = fibers::claim(runtime, queue.key(), &format!("{queue} {operation}"));
@@ -216,7 +217,7 @@ impl Steps {
         let accesses = Accesses::of(descriptor);
         let known = |(at, bytes): (u64, u64)| {
             let range = (at, bytes.min(OPERAND));
-            is_mapped(range).then_some((at, range.1 as usize))
+            is_known(range).then_some((at, range.1 as usize))
         };
         let reads = accesses.read().filter_map(known);
         self.steps
@@ -241,15 +242,83 @@ fn pointer(address: u64) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// Whether all pages of a range of at most [`OPERAND`] bytes are mapped: what is not has no state in the runtime.
-fn is_mapped((address, bytes): (u64, u64)) -> bool {
-    let mut states = [0u8; (OPERAND / PAGE) as usize + 1];
-    let first = address & !(PAGE - 1);
-    let Some(end) = address.checked_add(bytes).filter(|end| end >> 47 == 0) else {
-        return false;
-    };
-    let place = states.as_mut_ptr().addr();
-    let arguments = [first as usize, (end - first) as usize, place, 0, 0, 0];
-    // SAFETY: there is a byte for each page.
-    unsafe { syscall(libc::SYS_mincore, arguments) }.is_ok()
+/// Whether the runtime has a state for a range: it lies where programs have memory on x86-64, and something is mapped near its
+/// ends. A page of it that is not mapped has a state, too.
+fn is_known((address, bytes): (u64, u64)) -> bool {
+    bytes > 0
+        && address
+            .checked_add(bytes - 1)
+            .is_some_and(|last| [address, last].into_iter().all(is_of_program))
+}
+
+/// Memory is mapped at an address, or was in the same [region](REGION) before.
+fn is_of_program(address: u64) -> bool {
+    /// Smaller than what the runtime divides the address space by (`tsan_platform.h`, x86-64 Linux).
+    const REGION: u64 = 1 << 30;
+    static REGIONS: [AtomicU64; 64] = [const { AtomicU64::new(u64::MAX) }; 64];
+    let below = |end: u64| address < end << 40;
+    // The rest is the runtime's, or the kernel's.
+    let programs = address < 1 << 39 || !below(0x55) && below(0x5a) || !below(0x72) && below(0x80);
+    let region = address / REGION;
+    let known = &REGIONS[region as usize % REGIONS.len()];
+    if !programs || known.load(Ordering::Relaxed) == region {
+        return programs;
+    }
+    let mut state = 0u8;
+    let page = (address & !(PAGE - 1)) as usize;
+    let arguments = [page, 1, (&raw mut state).addr(), 0, 0, 0];
+    // SAFETY: there is a byte for the page.
+    let mapped = unsafe { syscall(libc::SYS_mincore, arguments) }.is_ok();
+    if mapped {
+        known.store(region, Ordering::Relaxed);
+    }
+    mapped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trap;
+
+    #[test]
+    fn memory_of_the_program_is_known_and_other_addresses_are_not() {
+        let memory = vec![0u8; 1 << 16];
+        let at = memory.as_ptr().addr() as u64;
+        assert!(is_known((at, memory.len() as u64)));
+        for range in [
+            (at, 0),
+            (0x10, 8),
+            (u64::MAX - 7, 64),
+            // Where the runtime has its own.
+            (0x2000_0000_0000, 64),
+            (0x7fff_ffff_f000, 1 << 20),
+        ] {
+            assert!(!is_known(range), "{range:x?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_its_members_in_order_and_its_record_last() {
+        trap::install().expect("handlers");
+        let (from, to) = (vec![0u8; 64], vec![0u8; 64]);
+        let at = |bytes: &[u8]| bytes.as_ptr().addr() as u64;
+        let member = |n: u64| Descriptor::memmove(at(&from), at(&to) + n, 8);
+        let list = [member(0), member(8)];
+        let list: &[Words; 2] = zerocopy::transmute_ref!(&list);
+        let record = vec![0u64; 8];
+        let record = (record.as_ptr().addr() as u64).next_multiple_of(RECORD);
+        let batch = Descriptor::batch(list.as_ptr().addr() as u64, 2).with_completion(record);
+        let mut steps = Steps {
+            submission: 1,
+            steps: Vec::new(),
+        };
+        steps.execute(&batch, Queue { device: 0, wq: 0 });
+        let writes = steps.steps.iter().filter_map(|step| match step {
+            Step::Write(at, bytes) => Some((*at, *bytes)),
+            _ => None,
+        });
+        let expected = [(at(&to), 8), (at(&to) + 8, 8), (record, RECORD as usize)];
+        assert_eq!(writes.collect::<Vec<_>>(), expected);
+        assert!(matches!(steps.steps.last(), Some(Step::Release(_))));
+    }
 }
