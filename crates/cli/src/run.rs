@@ -31,6 +31,7 @@ Examples:
   dray run --for dpdk --require work -- dpdk-test ...
   dray run --profile 4e1w-s --stats --trace run.json -- ./program
   dray run --profile 4e1w-s --chaos 1..100 -- timeout 10 ./program
+  dray run --profile 1e1w-d --sanitize=thread -- ./built-with-fsanitize-thread
   dray shell --profile 1e1w-d                      a shell that sees it
 
 The command and its children find /sys/bus/dsa and /dev/dsa; no other process
@@ -120,7 +121,8 @@ struct SessionArgs {
     /// Before descriptors start the program has some 0.2 ms of a processor to submit more, so that descriptors that are
     /// submitted together are seen together: the first 64 of each place in the program, later ones for a sixteenth of the time, with
     /// --chaos all. At most 20 findings of a class and a place are printed. With `error` the session ends with code 1 if there
-    /// is one.
+    /// is one. With `thread` the ThreadSanitizer of the program (gcc -fsanitize=thread, clang -fsanitize=thread
+    /// -shared-libsan) judges its threads against the devices, and nothing else is looked for.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "say")]
     sanitize: Option<Sanitize>,
     /// Write the findings to a file: FILE.sarif for SARIF 2.1.0, JSON otherwise.
@@ -206,6 +208,8 @@ enum Sanitize {
     Say,
     /// Print findings, and end with code 1 if there is one.
     Error,
+    /// Tell the ThreadSanitizer of programs what devices do: it prints, and ends them with its code.
+    Thread,
 }
 
 /// What happens when a page is not in memory.
@@ -278,9 +282,10 @@ fn session(
         recording: Recording {
             stats: machine.stats || needs_work,
             trace: machine.trace.clone(),
-            sanitize: machine.sanitize.map(|_| wanted(machine)).transpose()?,
+            sanitize: device_side(machine)?,
             requests: requests(machine, &command)?,
         },
+        thread_sanitizer: machine.sanitize == Some(Sanitize::Thread),
         chaos,
         deviation: machine.deviation,
         injected_panic: machine.inject_panic,
@@ -300,13 +305,31 @@ fn requests(machine: &SessionArgs, command: &[OsString]) -> anyhow::Result<Optio
     }))
 }
 
-/// What `--sanitize` looks for.
-fn wanted(machine: &SessionArgs) -> anyhow::Result<dray_run::Sanitize> {
+/// What `--sanitize` looks for on the device's side; nothing where ThreadSanitizer does.
+fn device_side(machine: &SessionArgs) -> anyhow::Result<Option<dray_run::Sanitize>> {
+    match machine.sanitize {
+        Some(Sanitize::Say | Sanitize::Error) => {}
+        Some(Sanitize::Thread)
+            if machine.suppressions.is_some() || machine.sanitize_file.is_some() =>
+        {
+            return Err(Usage::error(
+                "--sanitize=thread has the program's ThreadSanitizer report, which has a log and suppressions of its own",
+                "TSAN_OPTIONS=log_path=FILE:suppressions=FILE dray run --sanitize=thread -- COMMAND",
+            ));
+        }
+        Some(Sanitize::Thread) if machine.supervise == Supervised::Always => {
+            return Err(Usage::error(
+                "--sanitize=thread works within programs, which --supervise always traces instead",
+                "dray run --sanitize=thread -- COMMAND",
+            ));
+        }
+        Some(Sanitize::Thread) | None => return Ok(None),
+    }
     let suppressions = match &machine.suppressions {
         Some(path) => findings::suppressions(path)?,
         None => Suppressions::default(),
     };
-    Ok(dray_run::Sanitize { suppressions })
+    Ok(Some(dray_run::Sanitize { suppressions }))
 }
 
 fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCode> {

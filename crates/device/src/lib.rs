@@ -6,6 +6,7 @@
 //! send. How long anything takes, and who moves the bytes, is the runner's business: in modelled
 //! time an event queue and [`execute`], in real time threads.
 
+mod accesses;
 mod arbiter;
 mod batch;
 mod capabilities;
@@ -28,6 +29,7 @@ mod rule;
 mod task;
 mod work;
 
+pub use accesses::Accesses;
 pub use capabilities::Capabilities;
 pub use check::{
     PLAIN_FLAGS, Rejection, SOFTWARE_OPERATIONS, check_operands, check_software, is_inter_domain,

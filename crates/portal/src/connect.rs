@@ -27,6 +27,7 @@ use crate::redirect::text::{has_environment, variable};
 use crate::remote::{self, Key};
 use crate::syscall::Answer;
 use crate::table::PORTALS;
+use crate::tsan;
 
 /// The device's process answers at once, or something is wrong with it.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -50,6 +51,8 @@ pub(crate) enum ConnectError {
     Attach(#[from] AttachError),
     #[error("more than {PORTALS} portals are mapped")]
     TooMany,
+    #[error(transparent)]
+    Sanitizer(#[from] tsan::Missing),
     #[error("refused")]
     Refused(i32),
 }
@@ -102,7 +105,7 @@ pub(crate) fn map(fd: i32, wanted: &Wanted) -> Option<Answer> {
     // A redirected node is a socket, which cannot be mapped.
     let file = redirection().is_none().then_some(fd);
     let attach = Attach::new(node.cookie, bytes as u64).held_by_file(file.is_some());
-    let portal = match attached(&attach) {
+    let portal = match attached(&attach, &node) {
         Ok(portal) => portal,
         Err(ConnectError::Refused(errno)) => return Some(Err(errno)),
         Err(error) => {
@@ -124,7 +127,8 @@ pub(crate) fn map(fd: i32, wanted: &Wanted) -> Option<Answer> {
     Some(mapped)
 }
 
-fn attached(attach: &Attach) -> Result<&'static crate::Portal, ConnectError> {
+fn attached(attach: &Attach, node: &Node) -> Result<&'static crate::Portal, ConnectError> {
+    tsan::look()?;
     let connection = connect()?;
     let part = [IoSlice::new(attach.as_bytes())];
     let flags = SendFlags::NOSIGNAL;
@@ -145,7 +149,7 @@ fn attached(attach: &Attach) -> Result<&'static crate::Portal, ConnectError> {
         queues: attached.rings,
         entries: attached.ring_entries,
     };
-    remote::mapping(key, attach.cookie, &rings, shape, connection)?.ok_or(ConnectError::TooMany)
+    remote::mapping(key, node, &rings, shape, connection)?.ok_or(ConnectError::TooMany)
 }
 
 pub(crate) fn connect() -> Result<OwnedFd, ConnectError> {

@@ -72,6 +72,7 @@ static BEGIN: extern "C" fn() = {
             exec::prepare();
             spawn::prepare();
         }
+        crate::tsan::prepare();
         call::prepare();
         open::prepare();
         write::prepare();

@@ -45,6 +45,7 @@ pub mod supervised;
 mod syscall;
 mod table;
 pub mod trap;
+pub mod tsan;
 mod wait;
 
 pub use plain::access_portal;

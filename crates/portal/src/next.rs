@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// One function, looked up when it is first needed: constructors of other libraries run before ours.
 pub(crate) struct Next {
     name: &'static std::ffi::CStr,
-    address: AtomicUsize,
+    pub(crate) address: AtomicUsize,
 }
 
 impl Next {

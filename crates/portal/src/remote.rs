@@ -7,7 +7,7 @@ use dray_ring::{
     RemotePortal,
 };
 use dray_spec::{Portal as DevicePortal, Submission};
-use dray_wire::Unmapped;
+use dray_wire::{Node, Unmapped};
 use rustix::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use rustix::net::{SendFlags, send};
 use zerocopy::{IntoBytes, transmute};
@@ -22,6 +22,7 @@ use crate::redirect::redirection;
 use crate::submit::{Caller, Portal, Submit, Words};
 use crate::syscall::{close, pid, syscall, tid};
 use crate::table::PORTALS;
+use crate::tsan::{self, Queue};
 
 /// As many as a process may map.
 const MAPPINGS: usize = PORTALS;
@@ -177,7 +178,7 @@ fn socket(fd: i32) -> Option<u64> {
 /// The rings cannot be mapped.
 pub(crate) fn mapping(
     key: Key,
-    cookie: u64,
+    node: &Node,
     rings: impl AsFd,
     shape: RegionLayout,
     connection: OwnedFd,
@@ -197,7 +198,7 @@ pub(crate) fn mapping(
             let number = socket(connection.as_raw_fd()).unwrap_or(0);
             entry.remote.owner.store(pid(), Ordering::Relaxed);
             entry.remote.socket.store(number, Ordering::Relaxed);
-            entry.remote.cookie.store(cookie, Ordering::Relaxed);
+            entry.remote.cookie.store(node.cookie, Ordering::Relaxed);
             place.store(connection.into_raw_fd(), Ordering::Release);
             return Ok(Some(entry.portal));
         }
@@ -219,11 +220,20 @@ pub(crate) fn mapping(
         portal,
         socket: AtomicU64::new(socket(connection.as_raw_fd()).unwrap_or(0)),
         connection: AtomicI32::new(connection.into_raw_fd()),
-        cookie: AtomicU64::new(cookie),
+        cookie: AtomicU64::new(node.cookie),
         owner: AtomicU32::new(pid()),
         last: AtomicUsize::new(0),
     }));
-    let portal = Portal::leak(remote);
+    let portal = Portal::leak(match tsan::is_active() {
+        true => tsan::watched(
+            remote,
+            Queue {
+                device: node.device,
+                wq: node.wq,
+            },
+        ),
+        false => remote,
+    });
     let entry = Box::into_raw(Box::new(Entry { remote, portal }));
     let null = std::ptr::null_mut();
     let (mut index, mut place) = place;

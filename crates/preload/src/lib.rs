@@ -108,6 +108,9 @@ mod tests {
             "posix_spawn",
             "posix_spawnp",
             "syscall",
+            "__tsan_read1",
+            "__tsan_atomic8_load",
+            "_ZN6__tsan8OnReportEPKNS_10ReportDescEb",
         ] {
             assert!(holds(format!("\0{name}\0").as_bytes()), "{name}");
         }

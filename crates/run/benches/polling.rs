@@ -122,6 +122,7 @@ fn session(threads: &str) -> Answer<()> {
         supervise: Supervise::Never,
         recording: Recording::default(),
         chaos: None,
+        thread_sanitizer: false,
         deviation: None,
         injected_panic: None,
     })?;

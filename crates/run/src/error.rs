@@ -69,6 +69,12 @@ pub enum RunError {
         /// The file.
         path: PathBuf,
     },
+    /// A command is to have ThreadSanitizer, and has not.
+    #[error("{} does not call ThreadSanitizer in a shared object", .program.display())]
+    NoThreadSanitizer {
+        /// The command's first word.
+        program: PathBuf,
+    },
     /// A system call that has no reason to fail.
     #[error("{call} fails: {source}")]
     System {
@@ -165,6 +171,10 @@ impl RunError {
             Self::Panicked { .. } => {
                 "this is a defect of dray: report what the panic says above, and the command"
             }
+            Self::NoThreadSanitizer { .. } => {
+                "build it with -fsanitize=thread (gcc, without -static-libtsan), or with -fsanitize=thread \
+                 -shared-libsan (clang), and name the program in the command: not in a script"
+            }
             Self::TraceFormat { .. } => "name it FILE.json for Perfetto, or FILE.csv",
             _ => return None,
         };
@@ -180,6 +190,7 @@ impl RunError {
                 | Self::Trace(_)
                 | Self::Requests(_)
                 | Self::TraceFormat { .. }
+                | Self::NoThreadSanitizer { .. }
         )
     }
 }

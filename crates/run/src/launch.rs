@@ -36,8 +36,12 @@ use crate::supervise::{Followed, Rule, Supervise, Supervision};
 use crate::tree::Tree;
 use crate::{
     RunError, Session, Stats, Traced, child, cpu, module, mounts, namespace, parts, service,
+    thread_sanitizer,
 };
-use dray_wire::{REDIRECT_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE};
+use dray_wire::{
+    REDIRECT_VARIABLE, SANITIZE_VARIABLE, SOCKET_VARIABLE, STATE_DIRECTORY, SUPERVISE_VARIABLE,
+    THREAD,
+};
 
 /// What programs have to say when the device has ended, and again to be gone.
 const LAST_WORDS: Duration = Duration::from_millis(300);
@@ -117,6 +121,9 @@ pub struct Ended {
 /// A profile that cannot be, and what the system does not allow. A command that cannot be started is
 /// no error: it ends with code 126 or 127, as under `env`.
 pub fn run(session: &Session) -> Result<Ended, RunError> {
+    if session.thread_sanitizer {
+        thread_sanitizer::check(&session.command)?;
+    }
     let spaces = Arc::new(Spaces::new());
     let mut recorder = Recorder::new(
         &session.recording,
@@ -307,6 +314,9 @@ fn variables(
         variables.push(("LD_PRELOAD", preload));
         // It would end the program because a library is preloaded before its own.
         variables.push(with_option("ASAN_OPTIONS", "verify_asan_link_order=0"));
+    }
+    if session.thread_sanitizer {
+        variables.push((SANITIZE_VARIABLE, THREAD.into()));
     }
     if session.supervise == Supervise::Always {
         // It traces the program itself, which a supervisor forbids, and would end it.

@@ -46,6 +46,7 @@ mod signals;
 mod sites;
 mod stats;
 mod supervise;
+mod thread_sanitizer;
 mod trace;
 mod tree;
 mod uevent;

@@ -34,6 +34,8 @@ pub struct Session {
     pub supervise: Supervise,
     /// What is kept of the descriptors.
     pub recording: Recording,
+    /// Programs have ThreadSanitizer, and it is told what devices do.
+    pub thread_sanitizer: bool,
     /// An adversary chooses what devices do among what the specification allows.
     pub chaos: Option<Chaos>,
     /// What the devices do otherwise than the specification says.

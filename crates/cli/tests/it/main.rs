@@ -50,6 +50,7 @@ mod run_stats;
 mod run_supervised;
 mod run_write;
 mod sanitize;
+mod sanitize_thread;
 mod schemas;
 mod session;
 mod terminal;

@@ -8,7 +8,8 @@ use super::{is_active, libc_answer};
 use crate::place::Place;
 use crate::quiet::is_quiet;
 use crate::remote::note_call;
-use crate::syscall::syscall;
+use crate::syscall::{Answer, syscall};
+use crate::tsan::memory_calls;
 use crate::{connect, mapping};
 
 /// `mmap(2)`.
@@ -65,8 +66,15 @@ unsafe fn map(
         fd as usize,
         offset as usize,
     ];
-    // SAFETY: the caller's own call.
-    let answer = unsafe { syscall(libc::SYS_mmap, arguments) };
+    let answer = match memory_calls() {
+        Some((mmap, _)) => {
+            // SAFETY: the caller's own call.
+            let value = unsafe { mmap(address, bytes, protection, flags, fd, offset) };
+            libc_result(value as isize)
+        }
+        // SAFETY: as above.
+        None => unsafe { syscall(libc::SYS_mmap, arguments) },
+    };
     if let Ok(at) = answer
         && flags & libc::MAP_FIXED != 0
     {
@@ -105,7 +113,11 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> c_int {
     if at.is_multiple_of(4096) && bytes != 0 {
         mapping::forget(at, bytes);
     }
-    // SAFETY: the caller's own call.
+    if let Some((_, munmap)) = memory_calls() {
+        // SAFETY: the caller's own call.
+        return unsafe { munmap(address, bytes) };
+    }
+    // SAFETY: as above.
     libc_answer(unsafe { syscall(libc::SYS_munmap, [at, bytes, 0, 0, 0, 0]) }) as c_int
 }
 
@@ -165,4 +177,14 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, bytes: usize, advice: c_i
     let arguments = [address.addr(), bytes, advice as usize, 0, 0, 0];
     // SAFETY: the caller's own call.
     libc_answer(unsafe { syscall(libc::SYS_madvise, arguments) }) as c_int
+}
+
+/// The answer of a function of the C library's.
+fn libc_result(value: isize) -> Answer {
+    match value {
+        -1 => Err(std::io::Error::last_os_error()
+            .raw_os_error()
+            .unwrap_or(libc::EINVAL)),
+        value => Ok(value as usize),
+    }
 }

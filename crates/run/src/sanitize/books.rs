@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_device::WorkId;
+use dray_device::{Accesses, WorkId};
 use dray_realtime::Watch as Device;
 use dray_remote::Spaces;
 use dray_spec::{CompletionRecord, Opcode, Status};
 
-use super::accesses::Accesses;
 use super::budget::Budget;
 use super::finding::{self, Class};
 use super::flight::{Flight, Party, race};

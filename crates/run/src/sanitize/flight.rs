@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use dray_device::Accesses;
 use dray_spec::{Descriptor, Flags};
 
-use super::accesses::Accesses;
 use crate::processes::Pid;
 use crate::sites::PlaceId;
 

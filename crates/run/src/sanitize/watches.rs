@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use dray_device::Accesses;
 use dray_remote::Spaces;
 use dray_spec::{Descriptor, Opcode};
 use zerocopy::TryFromBytes;
 
-use super::accesses::Accesses;
 use super::flight::Flight;
 use super::watch::{Change, Watch};
 

@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 
-use dray_device::dif_block_bytes;
 use dray_ops::BlockSize;
 use dray_spec::{Descriptor, Flags, Opcode};
+
+use crate::dif_block_bytes;
 
 /// Bytes of a completion record.
 const RECORD: u64 = 32;
 
 /// Ranges that a descriptor accesses; empty ones for what it has not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Accesses {
+pub struct Accesses {
     reads: [(u64, u64); 3],
     writes: [(u64, u64); 2],
     /// Its completion record.
@@ -19,7 +20,8 @@ pub(super) struct Accesses {
 }
 
 impl Accesses {
-    pub(super) fn of(d: &Descriptor) -> Accesses {
+    /// Those of a descriptor; of a batch its list and record alone.
+    pub fn of(d: &Descriptor) -> Accesses {
         let size = u64::from(d.size);
         let (first, second) = ((d.address1, size), (d.address2, size));
         let mut accesses = Accesses::default();
@@ -67,7 +69,7 @@ impl Accesses {
     }
 
     /// Bytes that one of two writes and the other accesses. Records that are shared are another matter.
-    pub(super) fn conflict(&self, other: &Accesses) -> Option<Range<u64>> {
+    pub fn conflict(&self, other: &Accesses) -> Option<Range<u64>> {
         self.written_by(other).or_else(|| other.written_by(self))
     }
 
@@ -87,41 +89,44 @@ impl Accesses {
     }
 
     /// Whether one that reads and writes this can run twice, in any order: what it writes it does not read.
-    pub(super) fn repeats(&self) -> bool {
+    pub fn repeats(&self) -> bool {
         let pairs = self.writes.into_iter();
         let mut pairs = pairs.flat_map(|write| self.reads.map(|read| (read, write)));
         pairs.all(|(read, write)| common(read, write).is_none())
     }
 
-    /// Ranges of data that it reads.
-    pub(super) fn read(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+    /// Ranges of data that it reads: address and bytes.
+    pub fn read(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         self.reads.into_iter().filter(|range| range.1 > 0)
     }
 
-    /// Ranges of data that it writes.
-    pub(super) fn written(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
+    /// Ranges of data that it writes: address and bytes.
+    pub fn written(&self) -> impl Iterator<Item = (u64, u64)> + use<> {
         self.writes.into_iter().filter(|range| range.1 > 0)
     }
 
-    pub(super) fn record_range(&self) -> Option<(u64, u64)> {
+    /// Address and bytes of its completion record.
+    pub fn record_range(&self) -> Option<(u64, u64)> {
         (self.record.1 > 0).then_some(self.record)
     }
 
     /// Whether it writes to a range, its record included.
-    pub(super) fn writes_to(&self, range: (u64, u64)) -> bool {
+    pub fn writes_to(&self, range: (u64, u64)) -> bool {
         let mut writes = self.written().chain(self.record_range());
         writes.any(|write| common(write, range).is_some())
     }
 
     /// Of these its record alone.
-    pub(super) fn of_record(&self) -> Accesses {
+    #[must_use]
+    pub fn of_record(&self) -> Accesses {
         Accesses {
             record: self.record,
             ..Accesses::default()
         }
     }
 
-    pub(super) fn record(&self) -> Option<u64> {
+    /// Address of its completion record.
+    pub fn record(&self) -> Option<u64> {
         (self.record.1 > 0).then_some(self.record.0)
     }
 }

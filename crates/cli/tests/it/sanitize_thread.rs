@@ -1,0 +1,124 @@
+//! `--sanitize=thread`: programs with ThreadSanitizer that race with the device, each beside its right twin.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+use crate::common::race_example;
+
+/// A late device is late in most runs: a machine may give the program no processor for as long.
+const TRIES: usize = 20;
+
+/// The example with ThreadSanitizer, with more flags; `None` where the compiler has none, or it does not run.
+fn example(directory: &Path, flags: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/races/threads.c");
+    let program = directory.join("threads");
+    let built = Command::new("cc")
+        .args([
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Wno-psabi",
+            "-Wno-tsan",
+            "-pthread",
+            "-fsanitize=thread",
+        ])
+        .args(flags)
+        .arg("-o")
+        .args([&program, &source])
+        .output()
+        .expect("a compiler");
+    let runs = || Command::new(&program).arg("list").output();
+    let has = built.status.success() && runs().is_ok_and(|output| output.status.success());
+    if !has {
+        dray_skip::skip("the C compiler has no ThreadSanitizer that runs here");
+    }
+    has.then_some(program)
+}
+
+fn session(options: &[&str], program: &Path, case: &str, twin: &str) -> Output {
+    Command::new(assert_cmd::cargo::cargo_bin!("dray"))
+        .args(["run", "--profile", "1e1w-d", "--sanitize=thread"])
+        .args(options)
+        .arg("--")
+        .args([program, Path::new(case), Path::new(twin)])
+        .output()
+        .expect("it runs")
+}
+
+#[test]
+fn every_race_is_reported_with_the_device_and_the_right_twin_is_not() {
+    let directory = TempDir::new().expect("a directory");
+    let Some(program) = example(directory.path(), &[]) else {
+        return;
+    };
+    let list = Command::new(&program)
+        .arg("list")
+        .output()
+        .expect("it runs");
+    let list = String::from_utf8(list.stdout).expect("text");
+    assert!(list.lines().count() >= 15, "{list}");
+    for case in list.lines() {
+        let reported = (1..=TRIES).any(|seed| {
+            let chaos = format!("{seed}:delay");
+            let output = session(&["--chaos", &chaos], &program, case, "wrong");
+            let said = String::from_utf8_lossy(&output.stderr);
+            let named = said.contains("WARNING: ThreadSanitizer: data race")
+                && said.contains("'dray: wq0.0 ")
+                && said.contains(" main ");
+            assert_eq!(
+                output.status.code(),
+                Some(if named { 66 } else { 0 }),
+                "{case}: {said}"
+            );
+            named
+        });
+        assert!(reported, "{case}");
+        for options in [&[][..], &["--chaos", "1:delay"]] {
+            let output = session(options, &program, case, "right");
+            assert!(
+                output.status.success() && output.stderr.is_empty(),
+                "{case}: {output:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn programs_whose_reads_are_not_seen_are_refused_with_the_flag() {
+    let directory = TempDir::new().expect("a directory");
+    let mut programs = vec![race_example(directory.path(), "clinic")];
+    programs.extend(example(directory.path(), &["-static-libtsan"]));
+    for program in programs {
+        let output = session(&[], &program, "read-early", "right");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("-fsanitize=thread") && said.contains("-static-libtsan"),
+            "{said}"
+        );
+    }
+}
+
+/// One that another program starts is refused when it maps a portal.
+#[test]
+fn a_child_without_thread_sanitizer_gets_no_portal() {
+    let directory = TempDir::new().expect("a directory");
+    let clinic = race_example(directory.path(), "clinic");
+    let Some(program) = example(directory.path(), &[]) else {
+        return;
+    };
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("dray"))
+        .args(["run", "--profile", "1e1w-d", "--sanitize=thread", "--"])
+        .args(["sh", "-c", "\"$1\" copy-of-copy right", "sh"])
+        .args([&clinic, &program])
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("cannot be mapped") && said.contains("-fsanitize=thread"),
+        "{said}"
+    );
+}

@@ -1,0 +1,93 @@
+//! ThreadSanitizer in the program (`dray run --sanitize=thread`): the device is a set of its fibers.
+//!
+//! When a descriptor is submitted, a fiber that begins after all that the thread did so far reads the sources, and writes the
+//! destinations and the completion record, with no order to what the thread does next. What it did is released for the
+//! record, and acquired by each thread that finds the record written ([`reads`]). So ThreadSanitizer itself judges
+//! accesses of the program against those of the device.
+
+mod callers;
+mod fibers;
+mod pending;
+pub mod reads;
+mod records;
+pub mod report;
+mod runtime;
+mod submission;
+mod vectors;
+pub mod writes;
+
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dray_wire::{SANITIZE_VARIABLE, THREAD};
+use thiserror::Error;
+
+use crate::next::Next;
+use crate::redirect::text::variable;
+use runtime::Runtime;
+pub(crate) use submission::{Queue, watched};
+
+/// The program has no runtime of ThreadSanitizer in a shared object, so that its reads of records cannot be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error(
+    "--sanitize=thread: this program does not call ThreadSanitizer in a shared object: build it with -fsanitize=thread (gcc), \
+     or -fsanitize=thread -shared-libsan (clang)"
+)]
+pub(crate) struct Missing;
+
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+static PREPARED: AtomicBool = AtomicBool::new(false);
+static MMAP: Next = Next::new(c"mmap");
+static MUNMAP: Next = Next::new(c"munmap");
+
+/// Whether accesses of the device are reported to ThreadSanitizer.
+#[inline]
+pub(crate) fn is_active() -> bool {
+    ACTIVE.load(Ordering::Relaxed)
+}
+
+fn is_wanted() -> bool {
+    variable(SANITIZE_VARIABLE).is_some_and(|value| value == THREAD.as_bytes())
+}
+
+/// From now on mmap(2) and munmap(2) go to the runtime, which forgets what the program did to memory that is mapped anew.
+#[cfg(feature = "preload")]
+pub(crate) fn prepare() {
+    if is_wanted() && Runtime::find().is_some() && MMAP.address() != 0 && MUNMAP.address() != 0 {
+        PREPARED.store(true, Ordering::Release);
+    }
+}
+
+type Mmap =
+    unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
+type Munmap = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
+
+/// The runtime's mmap(2) and munmap(2), where calls are to go through it.
+#[inline]
+pub(crate) fn memory_calls() -> Option<(Mmap, Munmap)> {
+    if !PREPARED.load(Ordering::Acquire) {
+        return None;
+    }
+    // SAFETY: it is null or the function of that name.
+    let mmap: Option<Mmap> = unsafe { transmute(MMAP.address()) };
+    // SAFETY: as above.
+    let munmap: Option<Munmap> = unsafe { transmute(MUNMAP.address()) };
+    mmap.zip(munmap)
+}
+
+/// Looks for ThreadSanitizer, if the session wants it. Not in a signal handler.
+///
+/// # Errors
+/// It is not there as it is needed.
+pub(crate) fn look() -> Result<(), Missing> {
+    if is_active() || !is_wanted() {
+        return Ok(());
+    }
+    let runtime = Runtime::find()
+        .filter(|_| reads::are_seen())
+        .ok_or(Missing)?;
+    fibers::begin(runtime);
+    ACTIVE.store(true, Ordering::Release);
+    Ok(())
+}

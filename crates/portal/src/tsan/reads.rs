@@ -1,0 +1,267 @@
+//! The runtime's functions that programs call before they read memory: a completion record that is read as written is an
+//! acquire of what comes before it.
+//!
+//! A program's reads call these, which stand before the runtime's where that is a shared object. Each goes on to the runtime's
+//! by a jump, so that the runtime finds the program's address where it expects it.
+
+use std::arch::naked_asm;
+use std::ffi::{c_int, c_void};
+use std::mem::offset_of;
+
+use super::pending::{self, resolve};
+use super::records::{FILTER, LINES, RECORD, Record, find};
+use crate::next::Next;
+
+const ADDRESS: usize = offset_of!(Next, address);
+const _: () = assert!(LINES == 1 << 16 && RECORD == 1 << 5);
+
+/// Looks again at a record that was empty: the fewer reads of the program come after the last look, the better.
+const LOOKS: usize = 64;
+/// A longer read is none of a record.
+const LONGEST: u64 = 4 * RECORD;
+
+/// Whether the program's reads come here. Not in a signal handler.
+pub(super) fn are_seen() -> bool {
+    // SAFETY: the name is a string.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_read1".as_ptr()) };
+    address.addr() == __tsan_read1 as *const () as usize
+}
+
+/// The program is about to read a range; as [`is_for_runtime`].
+extern "C" fn is_range_for_runtime(address: u64, bytes: u64) -> bool {
+    resolve();
+    is_for_runtime(address, bytes)
+}
+
+/// The program is about to read; whether the runtime is to know it. Of a record that the device has yet to write it is not:
+/// what the program reads is no race.
+extern "C" fn is_for_runtime(address: u64, bytes: u64) -> bool {
+    lines(address, bytes).fold(true, |all, (line, record)| {
+        // SAFETY: the program reads within these 32 bytes.
+        let mut looks = (0..LOOKS).map(|_| unsafe { record.is_written(line) });
+        let written = looks.any(|written| {
+            std::hint::spin_loop();
+            written
+        });
+        match written {
+            true => record.seen(),
+            false => pending::set(line),
+        }
+        all & written
+    })
+}
+
+/// The program gets what this library has read before; whether it is to be read by the runtime instead.
+extern "C" fn is_loaded_by_runtime(address: u64, bytes: u64) -> bool {
+    lines(address, bytes).fold(true, |all, (line, record)| {
+        // SAFETY: the program reads within these 32 bytes.
+        let written = unsafe { record.is_written(line) };
+        if written {
+            record.seen();
+        }
+        all & written
+    })
+}
+
+/// Records in a range.
+fn lines(address: u64, bytes: u64) -> impl Iterator<Item = (u64, &'static Record)> {
+    let bytes = if bytes > LONGEST { 0 } else { bytes };
+    let (first, end) = (address & !(RECORD - 1), address.wrapping_add(bytes));
+    let lines = (first..end).step_by(RECORD as usize);
+    lines.filter_map(|line| Some((line, find(line)?)))
+}
+
+/// The runtime's function.
+pub(super) extern "C" fn look_up(next: &Next) -> usize {
+    next.address()
+}
+
+/// Functions with an address, which read so many bytes; without a number as many as the second argument says.
+macro_rules! reads {
+    ($($name:ident $next:ident $text:literal $size:literal;)*) => {$(
+        static $next: Next = Next::new($text);
+
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// Called by instrumented code.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name(_: *const c_void) {
+            naked_asm!(
+                "endbr64",
+                "mov rax, qword ptr [rip + dray_tsan_pending@GOTTPOFF]",
+                "cmp qword ptr fs:[rax], 0",
+                "jne 6f",
+                "7:",
+                "mov eax, edi",
+                "shr eax, 5",
+                "movzx eax, ax",
+                "lea rcx, [rip + {filter}]",
+                "cmp byte ptr [rcx + rax], 0",
+                "jne 3f",
+                "2:",
+                "mov rax, [rip + {next} + {address}]",
+                "test rax, rax",
+                "jz 4f",
+                "jmp rax",
+                "3:",
+                "push rdi",
+                concat!("mov esi, ", $size),
+                "call {is_for_runtime}",
+                "pop rdi",
+                "test al, al",
+                "jnz 2b",
+                "ret",
+                "4:",
+                "push rdi",
+                "lea rdi, [rip + {next}]",
+                "call {look_up}",
+                "pop rdi",
+                "test rax, rax",
+                "jz 5f",
+                "jmp rax",
+                "5:",
+                "ret",
+                "6:",
+                "push rdi",
+                "call {resolve}",
+                "pop rdi",
+                "jmp 7b",
+                filter = sym FILTER,
+                next = sym $next,
+                address = const ADDRESS,
+                is_for_runtime = sym is_for_runtime,
+                look_up = sym look_up,
+                resolve = sym resolve,
+            )
+        }
+    )*};
+}
+
+reads! {
+    __tsan_read1 READ1 c"__tsan_read1" "1";
+    __tsan_read2 READ2 c"__tsan_read2" "2";
+    __tsan_read4 READ4 c"__tsan_read4" "4";
+    __tsan_read8 READ8 c"__tsan_read8" "8";
+    __tsan_read16 READ16 c"__tsan_read16" "16";
+    __tsan_unaligned_read2 UNALIGNED2 c"__tsan_unaligned_read2" "2";
+    __tsan_unaligned_read4 UNALIGNED4 c"__tsan_unaligned_read4" "4";
+    __tsan_unaligned_read8 UNALIGNED8 c"__tsan_unaligned_read8" "8";
+    __tsan_unaligned_read16 UNALIGNED16 c"__tsan_unaligned_read16" "16";
+}
+
+static READ_RANGE: Next = Next::new(c"__tsan_read_range");
+
+/// `__tsan_read_range`.
+///
+/// # Safety
+/// Called by instrumented code.
+#[cfg_attr(feature = "preload", unsafe(no_mangle))]
+#[unsafe(naked)]
+pub unsafe extern "C" fn __tsan_read_range(_: *const c_void, _: usize) {
+    naked_asm!(
+        "endbr64",
+        "push rdi",
+        "push rsi",
+        "sub rsp, 8",
+        "call {is_range_for_runtime}",
+        "mov rsi, [rsp + 8]",
+        "mov rdi, [rsp + 16]",
+        "test al, al",
+        "jz 2f",
+        "lea rdi, [rip + {next}]",
+        "call {look_up}",
+        "mov rsi, [rsp + 8]",
+        "mov rdi, [rsp + 16]",
+        "test rax, rax",
+        "jz 2f",
+        "add rsp, 24",
+        "jmp rax",
+        "2:",
+        "add rsp, 24",
+        "ret",
+        next = sym READ_RANGE,
+        is_range_for_runtime = sym is_range_for_runtime,
+        look_up = sym look_up,
+    )
+}
+
+/// Atomic loads: what of a record that the device has yet to write is read here, is what the program gets.
+macro_rules! loads {
+    ($($name:ident $next:ident $text:literal $type:ty, $load:literal $size:literal;)*) => {$(
+        static $next: Next = Next::new($text);
+
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// Called by instrumented code.
+        #[cfg_attr(feature = "preload", unsafe(no_mangle))]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name(_: *const c_void, _: c_int) -> $type {
+            naked_asm!(
+                "endbr64",
+                "mov rax, qword ptr [rip + dray_tsan_pending@GOTTPOFF]",
+                "cmp qword ptr fs:[rax], 0",
+                "jne 6f",
+                "7:",
+                "mov eax, edi",
+                "shr eax, 5",
+                "movzx eax, ax",
+                "lea rcx, [rip + {filter}]",
+                "cmp byte ptr [rcx + rax], 0",
+                "jne 3f",
+                "2:",
+                "mov rax, [rip + {next} + {address}]",
+                "test rax, rax",
+                "jz 4f",
+                "jmp rax",
+                "3:",
+                "push rdi",
+                "push rsi",
+                $load,
+                "push rax",
+                concat!("mov esi, ", $size),
+                "call {is_loaded_by_runtime}",
+                "test al, al",
+                "pop rax",
+                "pop rsi",
+                "pop rdi",
+                "jnz 2b",
+                "ret",
+                "4:",
+                "push rdi",
+                "push rsi",
+                "sub rsp, 8",
+                "lea rdi, [rip + {next}]",
+                "call {look_up}",
+                "add rsp, 8",
+                "pop rsi",
+                "pop rdi",
+                "jmp rax",
+                "6:",
+                "push rdi",
+                "push rsi",
+                "sub rsp, 8",
+                "call {resolve}",
+                "add rsp, 8",
+                "pop rsi",
+                "pop rdi",
+                "jmp 7b",
+                filter = sym FILTER,
+                next = sym $next,
+                address = const ADDRESS,
+                is_loaded_by_runtime = sym is_loaded_by_runtime,
+                look_up = sym look_up,
+                resolve = sym resolve,
+            )
+        }
+    )*};
+}
+
+loads! {
+    __tsan_atomic8_load LOAD8 c"__tsan_atomic8_load" u8, "movzx eax, byte ptr [rdi]" "1";
+    __tsan_atomic16_load LOAD16 c"__tsan_atomic16_load" u16, "movzx eax, word ptr [rdi]" "2";
+    __tsan_atomic32_load LOAD32 c"__tsan_atomic32_load" u32, "mov eax, dword ptr [rdi]" "4";
+    __tsan_atomic64_load LOAD64 c"__tsan_atomic64_load" u64, "mov rax, qword ptr [rdi]" "8";
+}
