@@ -28,13 +28,14 @@ use self::pattern::{Format, Found};
 pub(crate) use self::pattern::{collapse, readable, words};
 use crate::finding::{Fix, Severity};
 
-const FILES: [&str; 14] = [
+const FILES: [&str; 15] = [
     include_str!("../catalogue/idxd.txt"),
     include_str!("../catalogue/idxd-debug.txt"),
     include_str!("../catalogue/dmaengine.txt"),
     include_str!("../catalogue/iommu.txt"),
     include_str!("../catalogue/iommu-boot.txt"),
     include_str!("../catalogue/kernel.txt"),
+    include_str!("../catalogue/crashes.txt"),
     include_str!("../catalogue/accel-config.txt"),
     include_str!("../catalogue/accel-config-test.txt"),
     include_str!("../catalogue/libraries.txt"),
@@ -63,6 +64,10 @@ pub(crate) struct Entry {
     pub(crate) source: usize,
     /// None for what a healthy system prints, or a debugging aid.
     pub(crate) severity: Option<Severity>,
+    /// It follows from a message that stands before it, if there is one.
+    pub(crate) follows: bool,
+    /// It is all there is to say of messages of the same program that follow from it.
+    pub(crate) explains: bool,
     /// Checks that find the cause, the most likely first.
     pub(crate) checks: Vec<String>,
     pub(crate) what: String,
@@ -95,6 +100,30 @@ impl Pattern {
             Origin::Driver => by.is_kernel() && by.always && named,
             Origin::Module => by.is_kernel() && by.scope.is_empty(),
         }
+    }
+}
+
+/// A report of a crash, by words that it has.
+pub(crate) struct Crash {
+    /// Functions of its stack, source files, kinds and drivers; `*` at the end stands for a rest.
+    words: Vec<String>,
+    entry: usize,
+}
+
+impl Crash {
+    /// It names a driver or a source file, and no function.
+    fn is_of_driver(&self) -> bool {
+        let driver = |word: &String| {
+            ["idxd", "iaa_crypto"].contains(&word.as_str()) || word.contains(['/', '*'])
+        };
+        self.words.iter().all(driver)
+    }
+
+    fn is_in(&self, report: &BTreeSet<String>) -> bool {
+        self.words.iter().all(|word| match word.strip_suffix('*') {
+            Some(start) => report.iter().any(|known| known.starts_with(start)),
+            None => report.contains(word),
+        })
     }
 }
 
@@ -215,6 +244,33 @@ impl Catalogue {
         }
         kept.sort_by_key(|kept| kept.found.range.start);
         kept.into_iter().map(|kept| self.matched(kept)).collect()
+    }
+
+    /// What a report of a crash means: the one that names the most of its words.
+    pub(crate) fn crash(
+        &self,
+        report: &BTreeSet<String>,
+        function: Option<&str>,
+    ) -> Option<Match<'_>> {
+        let known = self
+            .parsed
+            .crashes
+            .iter()
+            .filter(|crash| crash.is_in(report));
+        let crash = known.rev().max_by_key(|crash| crash.words.len())?;
+        let entry = &self.parsed.entries[crash.entry];
+        // Of an entry for all reports of a driver, where each stopped tells them apart.
+        let decoded = function.filter(|_| crash.is_of_driver());
+        Some(Match {
+            span: None,
+            entry,
+            source: &self.parsed.sources[entry.source],
+            number: crash.entry,
+            start: 0,
+            end: 0,
+            decoded: decoded.map(Decoded::place).into_iter().collect(),
+            function: None,
+        })
     }
 
     /// Whether a word or two that are usual by themselves stand within another message.

@@ -40,6 +40,9 @@ pub struct Explained {
     pub(super) entry: usize,
     #[serde(skip)]
     pub(super) function: Option<String>,
+    /// It follows from what stands before it.
+    #[serde(skip)]
+    pub(super) follows: bool,
 }
 
 /// A line of a text.
@@ -157,6 +160,7 @@ impl Findings {
             conflicts: Vec::new(),
             is_decoded: !decoded.is_empty(),
             entry: found.number,
+            follows: found.entry.follows,
             function: function.map(str::to_owned),
         });
     }
@@ -177,9 +181,21 @@ impl Findings {
                 .position(|check| Some(check.id) == first.map(String::as_str));
             place.unwrap_or(CHECKS.len())
         };
-        self.all.sort_by_key(|finding| {
+        let causes: Vec<(Severity, Seen)> = self
+            .all
+            .iter()
+            .filter(|finding| !finding.follows)
+            .flat_map(|finding| {
+                finding
+                    .seen
+                    .iter()
+                    .map(|seen| (finding.severity, seen.clone()))
+            })
+            .collect();
+        self.all.sort_by_cached_key(|finding| {
             (
                 finding.severity,
+                finding.follows_from(&causes),
                 place(finding),
                 !finding.is_decoded,
                 finding.entry,
@@ -190,6 +206,18 @@ impl Findings {
 }
 
 impl Explained {
+    /// Whether something as bad stands before it that it follows from.
+    fn follows_from(&self, causes: &[(Severity, Seen)]) -> bool {
+        let first = &self.seen[0];
+        self.follows
+            && causes.iter().any(|(severity, seen)| {
+                *severity == self.severity
+                    && seen.text == first.text
+                    && seen.system == first.system
+                    && seen.line <= first.line
+            })
+    }
+
     /// A fault of a graphics card is no matter of a DSA.
     fn of_another_device(&mut self, functions: &BTreeSet<String>) {
         let Some(function) = &self.function else {
