@@ -136,3 +136,62 @@ fn a_pcie_error_that_names_the_function_of_a_dsa_is_not_passed_over() {
         .unwrap();
     assert_eq!(texts.finish().unknown.count, 1);
 }
+
+#[test]
+fn what_follows_from_a_message_stands_behind_it() {
+    let whats = |text: &'static str| -> Vec<String> {
+        let findings = read(text).findings;
+        findings.into_iter().map(|finding| finding.what).collect()
+    };
+    let halted = whats(
+        "[ 18.6] idxd 0000:00:01.0: Device is HALTED!\n\
+         [ 18.6] idxd 0000:00:01.0: Intel(R) IDXD DMA Engine init failed\n\
+         [ 18.6] idxd: probe of 0000:00:01.0 failed with error -6\n",
+    );
+    assert_eq!(halted.len(), 3);
+    assert!(halted[0].contains("halted"), "{halted:?}");
+    let shared = whats(
+        "Error[0x800c0000] iax1: wq error - no shared wq support (platform configuration error)\n\
+         [ 245.7] idxd 0000:75:01.0: Unable to turn on user SVA feature.\n\
+         [ 419.3] idxd 0000:75:02.0: No shared wq support but configured.\n",
+    );
+    assert!(
+        shared[0].starts_with("idxd found no shared virtual addressing"),
+        "{shared:?}"
+    );
+    // Nothing failed: the device was enabled before.
+    let skipped = read(
+        "dsa0 is in enabled state already, skipping...\n\nfailed in dsa0\n\nenabled 0 device(s) out of 1\n",
+    );
+    assert_eq!(skipped.findings.len(), 1, "{skipped:?}");
+    assert_eq!(skipped.worst(), Some(Severity::Warning));
+    // Two lines of one failure.
+    let failed = read("failed in dsa0/wq0.1\nenabled 0 wq(s) out of 1\n");
+    assert_eq!(failed.findings.len(), 1, "{failed:?}");
+    assert_eq!(failed.findings[0].count, 2);
+}
+
+#[test]
+fn a_text_in_which_something_crashed_is_not_called_well() {
+    let healthy = "[ 7.9] idxd 0000:6a:01.0: Intel(R) Accelerator Device (v100)\n";
+    for crash in [
+        "terminate called after throwing an instance of 'std::logic_error'",
+        "Aborted (core dumped)",
+        "Segmentation fault",
+        "[ 9.0] BUG: kernel NULL pointer dereference, address: 0000000000000038",
+        "[ 9.0] Oops: 0000 [#1] PREEMPT SMP NOPTI",
+    ] {
+        let mut texts = Texts::new();
+        let text = format!("{healthy}{crash}\n");
+        texts
+            .read("log", std::io::Cursor::new(text.into_bytes()))
+            .unwrap();
+        let shown = dray_doctor::messages(&texts.finish(), 200);
+        assert!(!shown.contains("Nothing is wrong"), "{shown}");
+        assert!(shown.contains(crash), "{shown}");
+    }
+    assert!(dray_doctor::messages(&read(healthy), 200).contains("Nothing is wrong"));
+    let (what, _) =
+        one("  what():  An error acquired during job execution.\nAborted (core dumped)\n");
+    assert!(what.contains("QPL"), "{what}");
+}
