@@ -28,6 +28,9 @@ use self::pattern::{Format, Found};
 pub(crate) use self::pattern::{collapse, readable, words};
 use crate::finding::{Fix, Severity};
 
+/// Stands before a word of a command line that is looked up: nobody prints it.
+pub(crate) const BOOT_WORD: &str = "__command_line__";
+
 const FILES: [&str; 15] = [
     include_str!("../catalogue/idxd.txt"),
     include_str!("../catalogue/idxd-debug.txt"),
@@ -74,6 +77,8 @@ pub(crate) struct Entry {
     pub(crate) fix: Fix,
     /// What to do if no number of the message says it.
     pub(crate) spare: bool,
+    /// What to do instead where a text says all of some facts.
+    pub(crate) given: Vec<(Vec<String>, String)>,
 }
 
 /// A message.
@@ -271,6 +276,15 @@ impl Catalogue {
             decoded: decoded.map(Decoded::place).into_iter().collect(),
             function: None,
         })
+    }
+
+    /// What to do by an entry where some facts hold, if it is not what it says otherwise.
+    pub(crate) fn advice_given(&self, number: usize, holds: impl Fn(&str) -> bool) -> Option<&str> {
+        let given = &self.parsed.entries[number].given;
+        let given = given
+            .iter()
+            .find(|(facts, _)| facts.iter().all(|fact| holds(fact)));
+        given.map(|(_, advice)| advice.as_str())
     }
 
     /// Whether a word or two that are usual by themselves stand within another message.

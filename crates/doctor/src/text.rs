@@ -2,10 +2,12 @@
 
 mod clean;
 mod collect;
+mod command_line;
 mod journal;
 mod open;
 mod pending;
 mod prefix;
+mod source_code;
 mod systems;
 mod trace;
 mod unknown;
@@ -96,6 +98,8 @@ pub struct Texts {
     usual: u64,
     pending: Option<Pending>,
     traces: Traces,
+    /// What the line before asks for.
+    asked: Option<Asked>,
     /// The last message that explains those of its program that follow from it.
     explained: Option<(u64, String)>,
     crashed: Vec<(u64, String)>,
@@ -103,6 +107,22 @@ pub struct Texts {
     host: Option<String>,
     /// Every line counts that is not known, whatever it is about.
     all_matter: bool,
+}
+
+/// What a command prints in the line behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Release,
+    CommandLine,
+}
+
+impl Asked {
+    fn of(text: &str) -> Option<Self> {
+        if text.contains("/proc/cmdline") {
+            return Some(Self::CommandLine);
+        }
+        text.contains("uname").then_some(Self::Release)
+    }
 }
 
 impl Texts {
@@ -180,6 +200,7 @@ impl Texts {
         self.systems.next_text();
         self.host = None;
         self.explained = None;
+        self.asked = None;
     }
 
     fn end(&mut self, lines: u64, incomplete: Option<String>) {
@@ -220,14 +241,18 @@ impl Texts {
             true => self.host.clone_from(&prefix.host),
             false => prefix.host.clone_from(&self.host),
         }
-        let system = self.systems.of(number, &prefix, boot, text);
         let text = collapse(text);
+        let asked = self.asked.take();
+        let asks_release = asked == Some(Asked::Release);
+        let system = self.systems.of(number, &prefix, boot, &text, asks_release);
+        self.asked = Asked::of(&text);
         if DIED.iter().any(|words| text.contains(words)) {
             self.died(number, &text);
         }
         let mut starts = prefix.starts || begins_with_function(&text);
         for piece in pieces(&text) {
-            let next = Pending::new(number, system, piece.to_owned());
+            let asks_line = asked == Some(Asked::CommandLine);
+            let next = Pending::new(number, system, piece.to_owned(), asks_line);
             let next = match self.pending.take() {
                 Some(before) if !starts && before.system == system => self.join(before, next),
                 Some(before) => {
@@ -322,8 +347,12 @@ impl Texts {
         if let Some(trace) = ended {
             self.crash(trace);
         }
+        if let Some(from) = line.command_line {
+            let facts = command_line::facts(&line.text, from);
+            self.systems.note(line.system, facts);
+        }
         if line.found.is_empty() {
-            if in_trace {
+            if in_trace || line.command_line.is_some() {
                 return;
             }
             let about = is_about_dsa(&plain)

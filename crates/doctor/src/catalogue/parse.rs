@@ -11,6 +11,7 @@
 //! | `error explains CHECK...: TEXT` | one that is all there is to say of those that follow |
 //! | `fix: TEXT`, `$ COMMAND` | what to do |
 //! | `or: TEXT` | the same, where no number of the message says it |
+//! | `given FACT...: TEXT` | what to do instead where the text says all that: `intel_iommu=on,sm_on`, `no5lvl`, `iaa_crypto` |
 //! | `trace: WORD...` | a report of a crash of the entry, by functions, files, kinds and drivers |
 //! | `"FORMAT" [FIRST-LAST]` | a message of the entry, as printf has it, and the kernels that print it |
 //!
@@ -75,6 +76,12 @@ impl Parsed {
             entry.spare = head == "or";
             return Some(());
         }
+        if let Some(facts) = head.strip_prefix("given ") {
+            let facts = facts.split(' ').map(str::to_owned).collect();
+            let entry = self.entries.last_mut()?;
+            entry.given.push((facts, text.to_owned()));
+            return Some(());
+        }
         if head == "trace" {
             self.crashes.push(Crash {
                 words: text.split(' ').map(str::to_owned).collect(),
@@ -101,6 +108,7 @@ impl Parsed {
             what: text.to_owned(),
             fix: Fix::default(),
             spare: false,
+            given: Vec::new(),
         });
         Some(())
     }

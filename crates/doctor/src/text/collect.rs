@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::systems::{System, Systems};
-use crate::catalogue::{Match, Span};
+use crate::catalogue::{Match, Span, catalogue};
 use crate::checks::CHECKS;
 use crate::finding::{Fix, Severity, printable};
 use crate::survey::kernel::Version;
@@ -168,6 +168,7 @@ impl Findings {
     /// All of them, what to fix first first.
     pub(super) fn finish(mut self, systems: &Systems) -> (Vec<Explained>, Vec<String>) {
         for finding in &mut self.all {
+            finding.advise(systems);
             finding.of_another_device(&self.functions);
             finding
                 .conflicts
@@ -216,6 +217,16 @@ impl Explained {
                     && seen.system == first.system
                     && seen.line <= first.line
             })
+    }
+
+    /// What a text says is done already need not be advised.
+    fn advise(&mut self, systems: &Systems) {
+        let system = self.seen[0].system;
+        if let Some(advice) =
+            catalogue().advice_given(self.entry, |fact| systems.says(system, fact))
+        {
+            advice.clone_into(&mut self.fix.advice);
+        }
     }
 
     /// A fault of a graphics card is no matter of a DSA.

@@ -1,6 +1,8 @@
 //! A line whose messages may go on in the next.
 
-use crate::catalogue::{Match, catalogue};
+use super::command_line;
+use super::source_code::is_printed_by;
+use crate::catalogue::{BOOT_WORD, Match, catalogue};
 
 /// Longest piece in which messages are looked for at once.
 const MAX_PIECE_BYTES: usize = 4096;
@@ -16,10 +18,22 @@ pub(super) struct Pending {
     /// Single spaces; in small letters it is as long.
     pub(super) text: String,
     pub(super) found: Vec<Match<'static>>,
+    /// Where the words begin, if it is the command line of a kernel.
+    pub(super) command_line: Option<usize>,
 }
 
 impl Pending {
-    pub(super) fn new(number: u64, system: usize, text: String) -> Self {
+    /// Looks for messages. `asked`: the line before asks for the command line.
+    pub(super) fn new(number: u64, system: usize, text: String, asked: bool) -> Self {
+        if let Some(from) = command_line::begins(&text, asked) {
+            return Self {
+                number,
+                system,
+                found: hindering(&text, from),
+                command_line: Some(from),
+                text,
+            };
+        }
         // A bare number is what `cat cmd_status` prints.
         let plain = match text
             .strip_prefix("0x80")
@@ -28,10 +42,15 @@ impl Pending {
             true => format!("cmd_status: {}", text.to_ascii_lowercase()),
             false => text.to_ascii_lowercase(),
         };
+        let mut found = catalogue().look_up(&plain);
+        if plain.contains('"') {
+            found.retain(|found| !is_printed_by(&plain, &(found.start..found.end)));
+        }
         Self {
             number,
             system,
-            found: catalogue().look_up(&plain),
+            found,
+            command_line: None,
             text,
         }
     }
@@ -46,7 +65,8 @@ impl Pending {
         // A terminal cuts anywhere, a mail between words.
         let joined = ["", " "].into_iter().filter_map(|gap| {
             let text = format!("{tail}{gap}{}", next.text);
-            let mut joined = Self::new(self.number, self.system, text);
+            let mut joined =
+                Self::new(self.number, self.system, text, self.command_line == Some(0));
             if is_part {
                 joined.found.retain(|found| found.end > edge);
             }
@@ -78,6 +98,20 @@ impl Pending {
                     .any(|other| !other.decoded.is_empty() && other.source.by == found.source.by)
         })
     }
+}
+
+/// The words of a command line that the catalogue knows, each where it stands.
+fn hindering(text: &str, from: usize) -> Vec<Match<'static>> {
+    let words = command_line::hindering(text, from).into_iter();
+    let found = words.flat_map(|(place, known)| {
+        let found = catalogue().look_up(&format!("{BOOT_WORD} {known}"));
+        found.into_iter().map(move |found| Match {
+            start: place.start,
+            end: place.end,
+            ..found
+        })
+    });
+    found.collect()
 }
 
 /// A text in pieces of bounded length, cut between words.

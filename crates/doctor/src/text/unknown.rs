@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::source_code::is_source;
 use crate::catalogue::words;
 use crate::finding::printable;
 
@@ -97,7 +98,7 @@ fn is_shown(plain: &str) -> bool {
     {
         return true;
     }
-    if plain.contains("command line: ") {
+    if is_source(plain) {
         return true;
     }
     if plain.starts_with("crw")

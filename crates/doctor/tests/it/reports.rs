@@ -195,3 +195,51 @@ fn a_text_in_which_something_crashed_is_not_called_well() {
         one("  what():  An error acquired during job execution.\nAborted (core dumped)\n");
     assert!(what.contains("QPL"), "{what}");
 }
+
+#[test]
+fn source_text_and_patches_report_nothing() {
+    let explanation = read(
+        "diff --git a/drivers/dma/idxd/init.c b/drivers/dma/idxd/init.c\n\
+         --- a/drivers/dma/idxd/init.c\n+++ b/drivers/dma/idxd/init.c\n\
+         @@ -514,13 +514,14 @@ static int idxd_probe(struct idxd_device *idxd)\n\
+         +               dev_warn(dev, \"Unable to turn on user SVA feature.\\n\");\n\
+         -               dev_warn(dev,\n\
+         -                        \"User forced SVA off via module param.\\n\");\n\
+         +       put_device(idxd_confdev(idxd));\n",
+    );
+    assert_eq!(explanation.findings, []);
+    assert_eq!(explanation.unknown.count, 0, "{explanation:?}");
+}
+
+#[test]
+fn words_of_a_command_line_count_where_they_stand_on_one() {
+    let (what, _) = one(
+        "$ cat /proc/cmdline\nBOOT_IMAGE=/vmlinuz-6.8.0-45-generic ro module_blacklist=nouveau,idxd\n",
+    );
+    assert!(what.contains("keeps the driver from loading"), "{what}");
+    let (what, _) = one("$ cat /proc/cmdline\nro intel_iommu=off\n");
+    assert!(what.contains("turns VT-d"), "{what}");
+    for text in [
+        "Add idxd to module_blacklist in the kdump kernel command line:\n\n  module_blacklist=idxd,idxd_bus\n",
+        "[ 0.0] Kernel command line: elfcorehdr=0x6b000000 reset_devices module_blacklist=idxd\n",
+    ] {
+        assert_eq!(read(text).findings, [], "{text}");
+    }
+}
+
+#[test]
+fn what_a_text_says_is_done_is_not_advised() {
+    let dmesg = "[ 7.9] idxd 0000:f2:01.0: Unable to turn on user SVA feature.\n";
+    let advice = |line: &str| {
+        let mut texts = Texts::new();
+        let text = format!("$ cat /proc/cmdline\n{line}\n$ dmesg\n{dmesg}");
+        texts
+            .read("log", std::io::Cursor::new(text.into_bytes()))
+            .unwrap();
+        texts.finish().findings[0].fix.advice.clone()
+    };
+    assert!(advice("ro quiet=1").contains("intel_iommu=on,sm_on, and VT-d"));
+    let scalable = advice("BOOT_IMAGE=/vmlinuz ro intel_iommu=on,sm_on iommu=pt");
+    assert!(scalable.contains("has scalable mode already") && scalable.contains("try no5lvl"));
+    assert!(advice("ro intel_iommu=on,sm_on no5lvl").contains("try without no5lvl"));
+}
