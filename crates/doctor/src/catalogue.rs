@@ -81,6 +81,16 @@ pub(crate) struct Entry {
     pub(crate) given: Vec<(Vec<String>, String)>,
 }
 
+impl Entry {
+    /// Adds to the commands, and to each advice, that the driver is loaded again.
+    fn reload(&mut self) {
+        self.fix = std::mem::take(&mut self.fix).reload();
+        for (_, advice) in &mut self.given {
+            *advice = Fix::advice(advice.as_str()).reload().advice;
+        }
+    }
+}
+
 /// A message.
 pub(crate) struct Pattern {
     format: Format,

@@ -351,6 +351,9 @@ impl Texts {
             let facts = command_line::facts(&line.text, from);
             self.systems.note(line.system, facts);
         }
+        if plain.contains("iaa_crypto now enabled") {
+            self.systems.note(line.system, vec!["iaa_crypto"]);
+        }
         if line.found.is_empty() {
             if in_trace || line.command_line.is_some() {
                 return;

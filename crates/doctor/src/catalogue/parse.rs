@@ -9,7 +9,7 @@
 //! | `error CHECK...: TEXT` | an entry: how bad it is, the checks that find its cause, what it means |
 //! | `error after CHECK...: TEXT` | one that follows from what stands before it in a text, if something does |
 //! | `error explains CHECK...: TEXT` | one that is all there is to say of those that follow |
-//! | `fix: TEXT`, `$ COMMAND` | what to do |
+//! | `fix: TEXT`, `$ COMMAND` | what to do; `$ RELOAD` loads idxd again |
 //! | `or: TEXT` | the same, where no number of the message says it |
 //! | `given FACT...: TEXT` | what to do instead where the text says all that: `intel_iommu=on,sm_on`, `no5lvl`, `iaa_crypto` |
 //! | `trace: WORD...` | a report of a crash of the entry, by functions, files, kinds and drivers |
@@ -65,8 +65,11 @@ impl Parsed {
             return self.format(rest);
         }
         if let Some(command) = line.strip_prefix("$ ") {
-            let fix = &mut self.entries.last_mut()?.fix;
-            fix.commands.push(command.to_owned());
+            let entry = self.entries.last_mut()?;
+            match command {
+                "RELOAD" => entry.reload(),
+                command => entry.fix.commands.push(command.to_owned()),
+            }
             return Some(());
         }
         let (head, text) = line.split_once(": ")?;

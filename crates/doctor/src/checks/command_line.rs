@@ -147,7 +147,6 @@ fn sva_parameter(survey: &Survey) -> Option<Finding> {
                 .fix(fix),
         );
     }
-    let reload = ["sudo modprobe -r idxd", "sudo modprobe idxd"];
     if let Some((path, rule)) = survey.module.sva_off() {
         let fix = Fix::advice(format!(
             "Take the line out of {path} and load the module again."
@@ -157,13 +156,13 @@ fn sva_parameter(survey: &Survey) -> Option<Finding> {
             Finding::error(what)
                 .confirmed_by(Saying::SVA_FORCED_OFF)
                 .seen(evidence)
-                .fix(fix.then(reload)),
+                .fix(fix.reload()),
         );
     }
     if matches!(survey.module.sva.as_deref(), Ok("N" | "0")) {
         let path = format!("{LOADED}/parameters/sva");
         let evidence = Evidence::of(path, &survey.module.sva);
-        let fix = Fix::advice("Load the module again without it.").then(reload);
+        let fix = Fix::advice("Load the module again without it.").reload();
         return Some(
             Finding::error(what)
                 .confirmed_by(Saying::SVA_FORCED_OFF)

@@ -63,6 +63,13 @@ fn a_module_that_no_kernel_has_is_named_as_such() {
     assert!(what.contains("no release") && advice.contains("vfio-pci"));
     let (what, _) = one("modprobe: FATAL: Module idxd not found in directory /lib/modules/5.15.0");
     assert!(!what.contains("no release"), "{what}");
+    let (_, advice) = one("modprobe: FATAL: Module idxd not found in directory /lib/modules/6.2.0");
+    assert!(advice.contains("linux-modules-extra"), "{advice}");
+    let (what, advice) = one("modprobe: FATAL: Module idxd is builtin.");
+    assert!(
+        what.contains("built into") && advice.contains("unbind"),
+        "{advice}"
+    );
 }
 
 #[test]
@@ -242,4 +249,39 @@ fn what_a_text_says_is_done_is_not_advised() {
     let scalable = advice("BOOT_IMAGE=/vmlinuz ro intel_iommu=on,sm_on iommu=pt");
     assert!(scalable.contains("has scalable mode already") && scalable.contains("try no5lvl"));
     assert!(advice("ro intel_iommu=on,sm_on no5lvl").contains("try without no5lvl"));
+}
+
+#[test]
+fn a_refused_queue_of_iaa_crypto_is_told_from_one_of_programs() {
+    let refused = "[ 56.8] user: probe of wq15.0 failed with error -95\n";
+    let explanation = read(refused);
+    assert_eq!(explanation.worst(), Some(Severity::Warning));
+    let (_, advice) = one(refused);
+    assert!(advice.starts_with("Harmless if"), "{advice}");
+    let (_, advice) = one(
+        "[ 5.0] idxd: crypto: iaa_crypto now ENABLED\n[ 56.8] user: probe of wq15.0 failed with error -95\n",
+    );
+    assert!(advice.starts_with("iaa_crypto is on"), "{advice}");
+}
+
+#[test]
+fn who_is_told_to_load_the_driver_again_is_told_where_that_crashes() {
+    for text in [
+        "[ 1.0] idxd 0000:6a:01.0: idxd halted, need FLR.\n",
+        "[ 1.0] idxd 0000:6a:01.0: Unable to turn on user SVA feature.\n",
+        "libaccfg: accfg_wq_set_size: wq0.0: write failed: Invalid argument\n",
+    ] {
+        let explanation = read(text);
+        let fix = &explanation.findings[0].fix;
+        assert!(
+            fix.commands
+                .iter()
+                .any(|line| line == "sudo modprobe -r idxd"),
+            "{text}"
+        );
+        assert!(
+            fix.advice.contains("6.12.30") && fix.advice.contains("restart"),
+            "{text}"
+        );
+    }
 }
