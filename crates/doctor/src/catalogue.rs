@@ -71,6 +71,8 @@ pub(crate) struct Entry {
     pub(crate) follows: bool,
     /// It is all there is to say of messages of the same program that follow from it.
     pub(crate) explains: bool,
+    /// Devices of others cause it as well.
+    pub(crate) shared: bool,
     /// Checks that find the cause, the most likely first.
     pub(crate) checks: Vec<String>,
     pub(crate) what: String,

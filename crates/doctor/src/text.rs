@@ -7,6 +7,7 @@ mod journal;
 mod open;
 mod pending;
 mod prefix;
+mod quoted;
 mod source_code;
 mod systems;
 mod trace;
@@ -23,6 +24,7 @@ pub use self::open::TextError;
 use self::open::open;
 use self::pending::{Pending, pieces};
 use self::prefix::{Prefix, prefix};
+use self::quoted::Quoted;
 pub use self::systems::System;
 use self::systems::Systems;
 use self::trace::{Line, Trace, Traces};
@@ -140,6 +142,7 @@ impl Texts {
         let mut input = open(input)?;
         self.begin(name);
         let mut line = Vec::new();
+        let mut quoted = Quoted::default();
         let mut number = 0;
         let incomplete = loop {
             line.clear();
@@ -155,8 +158,11 @@ impl Texts {
                 Err(error) => return Err(error.into()),
             }
             number += 1;
-            self.line(number, &line);
+            if let Some(line) = quoted.line(&line) {
+                self.line(number, &line);
+            }
         };
+        self.line(number, &quoted.finish());
         self.end(number, incomplete);
         Ok(())
     }

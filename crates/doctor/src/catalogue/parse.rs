@@ -11,6 +11,7 @@
 //! | `error explains CHECK...: TEXT` | one that is all there is to say of those that follow |
 //! | `fix: TEXT`, `$ COMMAND` | what to do; `$ RELOAD` loads idxd again |
 //! | `or: TEXT` | the same, where no number of the message says it |
+//! | `error shared CHECK...: TEXT` | one that devices of others cause as well: a warning where no DSA is named |
 //! | `given FACT...: TEXT` | what to do instead where the text says all that: `intel_iommu=on,sm_on`, `no5lvl`, `iaa_crypto` |
 //! | `trace: WORD...` | a report of a crash of the entry, by functions, files, kinds and drivers |
 //! | `"FORMAT" [FIRST-LAST]` | a message of the entry, as printf has it, and the kernels that print it |
@@ -102,9 +103,11 @@ impl Parsed {
         };
         let follows = words.next_if_eq(&"after").is_some();
         let explains = words.next_if_eq(&"explains").is_some();
+        let shared = words.next_if_eq(&"shared").is_some();
         self.entries.push(Entry {
             follows,
             explains,
+            shared,
             source: self.sources.len().checked_sub(1)?,
             severity,
             checks: words.map(str::to_owned).collect(),
