@@ -31,9 +31,13 @@ use crate::finding::{Fix, Severity};
 /// Stands before a word of a command line that is looked up: nobody prints it.
 pub(crate) const BOOT_WORD: &str = "__command_line__";
 
-const FILES: [&str; 15] = [
+/// Less is left of many messages.
+const MIN_CUT_BYTES: usize = 20;
+
+const FILES: [&str; 16] = [
     include_str!("../catalogue/idxd.txt"),
     include_str!("../catalogue/idxd-debug.txt"),
+    include_str!("../catalogue/iaa-crypto.txt"),
     include_str!("../catalogue/dmaengine.txt"),
     include_str!("../catalogue/iommu.txt"),
     include_str!("../catalogue/iommu-boot.txt"),
@@ -297,6 +301,44 @@ impl Catalogue {
             .iter()
             .find(|(facts, _)| facts.iter().all(|fact| holds(fact)));
         given.map(|(_, advice)| advice.as_str())
+    }
+
+    /// The message that a plain line was cut in, at its end or, with `front`, at its start: none if
+    /// what is left is short, or is the same of several.
+    pub(crate) fn look_up_cut(&self, line: &str, front: bool) -> Option<Match<'_>> {
+        let origin = origin::origin(line);
+        let mut longest: (usize, Option<usize>) = (0, None);
+        for (place, pattern) in self.parsed.patterns.iter().enumerate() {
+            let by = &self.parsed.sources[self.parsed.entries[pattern.entry].source];
+            let length = match front {
+                true => pattern.format.ends_at_start(line, MIN_CUT_BYTES),
+                false => pattern.format.begins_at_end(line, MIN_CUT_BYTES),
+            };
+            let Some(length) = length.filter(|&length| length >= longest.0) else {
+                continue;
+            };
+            let named = words(line).any(|word| by.admits(word));
+            if !pattern.is_tried(by, origin, named) {
+                continue;
+            }
+            let other = longest.1.filter(|&known| {
+                self.parsed.patterns[known].entry != pattern.entry && length == longest.0
+            });
+            longest = (length, if other.is_some() { None } else { Some(place) });
+        }
+        let place = longest.1?;
+        let pattern = &self.parsed.patterns[place];
+        let entry = &self.parsed.entries[pattern.entry];
+        Some(Match {
+            span: pattern.span,
+            entry,
+            source: &self.parsed.sources[entry.source],
+            number: pattern.entry,
+            start: 0,
+            end: line.len(),
+            decoded: Vec::new(),
+            function: None,
+        })
     }
 
     /// Whether a word or two that are usual by themselves stand within another message.

@@ -76,6 +76,8 @@ impl Explanation {
 
 /// As far behind its cause a message follows from it: empty lines stand between.
 const MAX_LINES_BETWEEN: u64 = 6;
+/// Lines that are looked at as cut: every message is tried for each.
+const MAX_CUT: u64 = 500;
 /// Lines that are kept of programs and kernels that crashed.
 const MAX_CRASHED: usize = 3;
 /// What a shell, a library or the kernel says of a program that died.
@@ -105,6 +107,8 @@ pub struct Texts {
     /// The last message that explains those of its program that follow from it.
     explained: Option<(u64, String)>,
     crashed: Vec<(u64, String)>,
+    /// Lines that may be cut.
+    cut: u64,
     /// Of the last line that named one.
     host: Option<String>,
     /// Every line counts that is not known, whatever it is about.
@@ -340,6 +344,28 @@ impl Texts {
         }
     }
 
+    /// Counts a line of which no message is whole: it may be cut, at its end, or at the start of a text.
+    fn settle_cut(&mut self, line: &Pending, plain: &str, is_about: bool) {
+        let of_start = || {
+            catalogue()
+                .look_up_cut(plain, true)
+                .filter(|_| line.number == 1)
+        };
+        self.cut += u64::from(is_about);
+        let is_tried = is_about && self.cut <= MAX_CUT;
+        let at_end = is_tried.then(|| catalogue().look_up_cut(plain, false));
+        let at_end = at_end.flatten();
+        let found = at_end.or_else(of_start);
+        match found.and_then(|found| Some((found.severity()?, found))) {
+            Some((severity, found)) => {
+                let seen = self.seen(line.number, line.system, &line.text, &found);
+                self.findings.add(&found, severity, seen);
+            }
+            None if is_about => self.unknown.add(line.number, &line.text),
+            None => {}
+        }
+    }
+
     /// Counts the messages of a line.
     fn settle(&mut self, line: &Pending) {
         let plain = line.text.to_ascii_lowercase();
@@ -367,8 +393,8 @@ impl Texts {
             let about = is_about_dsa(&plain)
                 || (["dmar", " aer: "].iter().any(|word| plain.contains(word))
                     && self.findings.names_function(&plain));
-            if about || self.all_matter {
-                self.unknown.add(line.number, &line.text);
+            if about || self.all_matter || line.number == 1 {
+                self.settle_cut(line, &plain, about || self.all_matter);
             }
             return;
         }

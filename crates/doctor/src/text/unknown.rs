@@ -102,7 +102,7 @@ fn is_shown(plain: &str) -> bool {
     {
         return true;
     }
-    if is_source(plain) {
+    if !is_timed(plain) && is_source(plain) {
         return true;
     }
     if plain.starts_with("crw")
@@ -188,6 +188,7 @@ mod tests {
             "enqcmd is not what it was",
             "qemu-system-x86_64: /dev/dsa/wq4.0: something new",
             "/dev/dsa/wq0.0: keine ahnung",
+            "[ 4.2] idxd 0000:e7:02.0: new: desc->src1_addr 22, sg_dma_len(sg) 4;",
         ] {
             assert!(is_about_dsa(line), "{line}");
         }

@@ -292,6 +292,28 @@ fn what_any_device_may_cause_is_no_error_where_no_dsa_is_named() {
 }
 
 #[test]
+fn a_message_that_lost_its_end_or_the_start_of_a_text_is_found() {
+    for text in [
+        &format!("[    7.9] {}", &SVA[..SVA.len() - 5])[..],
+        &format!("{}\n[ 8.0] eth0: up\n", &SVA[22..]),
+    ] {
+        let explanation = read(text);
+        assert!(
+            what(&explanation)[0].contains("shared virtual addressing"),
+            "{text}"
+        );
+        assert_eq!(explanation.unknown.count, 0, "{text}");
+    }
+    for text in [
+        "[ 1.0] idxd 0000:6a:01.0: Unable to\n",
+        "[ 1.0] eth0: up\nle to turn on user SVA feature.\n",
+        "[ 1.0] nvme 0000:01:00.0: Unable to turn on user SVA fea\n",
+    ] {
+        assert_eq!(read(text).findings, [], "{text}");
+    }
+}
+
+#[test]
 fn a_line_of_a_log_is_quoted_rather_than_a_heading() {
     let log = format!("[    7.9] {SVA}");
     let explanation = read(format!("# {SVA} why?\nI get {SVA}\n{log}\n"));
