@@ -28,13 +28,21 @@ use self::pattern::{Format, Found};
 pub(crate) use self::pattern::{collapse, readable, words};
 use crate::finding::{Fix, Severity};
 
-const FILES: [&str; 14] = [
+/// Stands before a word of a command line that is looked up: nobody prints it.
+pub(crate) const BOOT_WORD: &str = "__command_line__";
+
+/// Less is left of many messages.
+const MIN_CUT_BYTES: usize = 20;
+
+const FILES: [&str; 16] = [
     include_str!("../catalogue/idxd.txt"),
     include_str!("../catalogue/idxd-debug.txt"),
+    include_str!("../catalogue/iaa-crypto.txt"),
     include_str!("../catalogue/dmaengine.txt"),
     include_str!("../catalogue/iommu.txt"),
     include_str!("../catalogue/iommu-boot.txt"),
     include_str!("../catalogue/kernel.txt"),
+    include_str!("../catalogue/crashes.txt"),
     include_str!("../catalogue/accel-config.txt"),
     include_str!("../catalogue/accel-config-test.txt"),
     include_str!("../catalogue/libraries.txt"),
@@ -63,12 +71,30 @@ pub(crate) struct Entry {
     pub(crate) source: usize,
     /// None for what a healthy system prints, or a debugging aid.
     pub(crate) severity: Option<Severity>,
+    /// It follows from a message that stands before it, if there is one.
+    pub(crate) follows: bool,
+    /// It is all there is to say of messages of the same program that follow from it.
+    pub(crate) explains: bool,
+    /// Devices of others cause it as well.
+    pub(crate) shared: bool,
     /// Checks that find the cause, the most likely first.
     pub(crate) checks: Vec<String>,
     pub(crate) what: String,
     pub(crate) fix: Fix,
     /// What to do if no number of the message says it.
     pub(crate) spare: bool,
+    /// What to do instead where a text says all of some facts.
+    pub(crate) given: Vec<(Vec<String>, String)>,
+}
+
+impl Entry {
+    /// Adds to the commands, and to each advice, that the driver is loaded again.
+    fn reload(&mut self) {
+        self.fix = std::mem::take(&mut self.fix).reload();
+        for (_, advice) in &mut self.given {
+            *advice = Fix::advice(advice.as_str()).reload().advice;
+        }
+    }
 }
 
 /// A message.
@@ -95,6 +121,30 @@ impl Pattern {
             Origin::Driver => by.is_kernel() && by.always && named,
             Origin::Module => by.is_kernel() && by.scope.is_empty(),
         }
+    }
+}
+
+/// A report of a crash, by words that it has.
+pub(crate) struct Crash {
+    /// Functions of its stack, source files, kinds and drivers; `*` at the end stands for a rest.
+    words: Vec<String>,
+    entry: usize,
+}
+
+impl Crash {
+    /// It names a driver or a source file, and no function.
+    fn is_of_driver(&self) -> bool {
+        let driver = |word: &String| {
+            ["idxd", "iaa_crypto"].contains(&word.as_str()) || word.contains(['/', '*'])
+        };
+        self.words.iter().all(driver)
+    }
+
+    fn is_in(&self, report: &BTreeSet<String>) -> bool {
+        self.words.iter().all(|word| match word.strip_suffix('*') {
+            Some(start) => report.iter().any(|known| known.starts_with(start)),
+            None => report.contains(word),
+        })
     }
 }
 
@@ -215,6 +265,80 @@ impl Catalogue {
         }
         kept.sort_by_key(|kept| kept.found.range.start);
         kept.into_iter().map(|kept| self.matched(kept)).collect()
+    }
+
+    /// What a report of a crash means: the one that names the most of its words.
+    pub(crate) fn crash(
+        &self,
+        report: &BTreeSet<String>,
+        function: Option<&str>,
+    ) -> Option<Match<'_>> {
+        let known = self
+            .parsed
+            .crashes
+            .iter()
+            .filter(|crash| crash.is_in(report));
+        let crash = known.rev().max_by_key(|crash| crash.words.len())?;
+        let entry = &self.parsed.entries[crash.entry];
+        // Of an entry for all reports of a driver, where each stopped tells them apart.
+        let decoded = function.filter(|_| crash.is_of_driver());
+        Some(Match {
+            span: None,
+            entry,
+            source: &self.parsed.sources[entry.source],
+            number: crash.entry,
+            start: 0,
+            end: 0,
+            decoded: decoded.map(Decoded::place).into_iter().collect(),
+            function: None,
+        })
+    }
+
+    /// What to do by an entry where some facts hold, if it is not what it says otherwise.
+    pub(crate) fn advice_given(&self, number: usize, holds: impl Fn(&str) -> bool) -> Option<&str> {
+        let given = &self.parsed.entries[number].given;
+        let given = given
+            .iter()
+            .find(|(facts, _)| facts.iter().all(|fact| holds(fact)));
+        given.map(|(_, advice)| advice.as_str())
+    }
+
+    /// The message that a plain line was cut in, at its end or, with `front`, at its start: none if
+    /// what is left is short, or is the same of several.
+    pub(crate) fn look_up_cut(&self, line: &str, front: bool) -> Option<Match<'_>> {
+        let origin = origin::origin(line);
+        let mut longest: (usize, Option<usize>) = (0, None);
+        for (place, pattern) in self.parsed.patterns.iter().enumerate() {
+            let by = &self.parsed.sources[self.parsed.entries[pattern.entry].source];
+            let length = match front {
+                true => pattern.format.ends_at_start(line, MIN_CUT_BYTES),
+                false => pattern.format.begins_at_end(line, MIN_CUT_BYTES),
+            };
+            let Some(length) = length.filter(|&length| length >= longest.0) else {
+                continue;
+            };
+            let named = words(line).any(|word| by.admits(word));
+            if !pattern.is_tried(by, origin, named) {
+                continue;
+            }
+            let other = longest.1.filter(|&known| {
+                self.parsed.patterns[known].entry != pattern.entry && length == longest.0
+            });
+            longest = (length, if other.is_some() { None } else { Some(place) });
+        }
+        let place = longest.1?;
+        let pattern = &self.parsed.patterns[place];
+        let entry = &self.parsed.entries[pattern.entry];
+        Some(Match {
+            span: pattern.span,
+            entry,
+            source: &self.parsed.sources[entry.source],
+            number: pattern.entry,
+            start: 0,
+            end: line.len(),
+            decoded: Vec::new(),
+            function: None,
+        })
     }
 
     /// Whether a word or two that are usual by themselves stand within another message.

@@ -72,6 +72,12 @@ impl Evidence {
     }
 }
 
+/// Commands that load the driver again.
+pub(crate) const RELOAD: [&str; 2] = ["sudo modprobe -r idxd", "sudo modprobe idxd"];
+/// The cures are f41c538881ee and b7cb9a034305 of Linux 6.17.
+const RELOAD_CAUTION: &str = "Kernels of May to September 2025 (6.15, 6.16, stable 6.12.30, 6.6.92 and later; 6.1 until January 2026) damage their \
+memory when idxd is unloaded or unbound: restart the machine there instead. So does loading it while the device is halted.";
+
 /// What fixes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Fix {
@@ -87,6 +93,15 @@ impl Fix {
             advice: advice.into(),
             commands: Vec::new(),
         }
+    }
+
+    /// Loads the driver again, with what can go wrong. The last lines of commands do so.
+    pub(crate) fn reload(self) -> Self {
+        let advice = match self.advice.is_empty() {
+            true => RELOAD_CAUTION.to_owned(),
+            false => format!("{} {RELOAD_CAUTION}", self.advice),
+        };
+        Self { advice, ..self }.then(RELOAD)
     }
 
     pub(crate) fn then<C: Into<String>>(self, commands: impl IntoIterator<Item = C>) -> Self {

@@ -17,6 +17,7 @@ mod catalogue;
 mod check;
 mod checks;
 mod cmd_status;
+mod command_line;
 mod diagnosis;
 mod finding;
 mod machine;

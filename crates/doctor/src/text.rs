@@ -2,10 +2,15 @@
 
 mod clean;
 mod collect;
+mod command_line;
 mod journal;
 mod open;
+mod pending;
 mod prefix;
+mod quoted;
+mod source_code;
 mod systems;
+mod trace;
 mod unknown;
 
 use std::io::{BufRead, Read};
@@ -17,9 +22,12 @@ use self::collect::Findings;
 pub use self::collect::{Explained, Seen};
 pub use self::open::TextError;
 use self::open::open;
+use self::pending::{Pending, pieces};
 use self::prefix::{Prefix, prefix};
+use self::quoted::Quoted;
 pub use self::systems::System;
 use self::systems::Systems;
+use self::trace::{Line, Trace, Traces};
 pub use self::unknown::Unknown;
 use self::unknown::{Unknowns, is_about_dsa};
 use crate::catalogue::{Match, begins_with_function, catalogue, collapse};
@@ -40,6 +48,8 @@ pub struct Explanation {
     pub usual: u64,
     /// Lines about a DSA that are not known.
     pub unknown: Unknown,
+    /// Lines that say that a program died or the kernel crashed, of which nothing is known.
+    pub crashed: Vec<(u64, String)>,
     /// Messages of further kinds, of which too many are there to be listed.
     pub more: u64,
 }
@@ -64,15 +74,23 @@ impl Explanation {
     }
 }
 
+/// As far behind its cause a message follows from it: empty lines stand between.
+const MAX_LINES_BETWEEN: u64 = 6;
+/// Lines that are looked at as cut: every message is tried for each.
+const MAX_CUT: u64 = 500;
+/// Lines that are kept of programs and kernels that crashed.
+const MAX_CRASHED: usize = 3;
+/// What a shell, a library or the kernel says of a program that died.
+const DIED: [&str; 5] = [
+    "terminate called",
+    "core dumped",
+    "Segmentation fault",
+    "segfault at ",
+    "double free or corruption",
+];
+
 /// Longest line that is looked at as one: a record of the journal.
 const MAX_LINE_BYTES: u64 = 1 << 16;
-/// Longest piece in which messages are looked for at once.
-const MAX_PIECE_BYTES: usize = 4096;
-/// As much of a line is joined with the next, where a message goes on in the next.
-const MAX_JOINED_BYTES: usize = 512;
-
-/// No terminal and no mail is narrower.
-const SHORTEST_CUT: usize = 40;
 
 /// Reads texts, and looks for messages in them.
 #[derive(Default)]
@@ -83,19 +101,34 @@ pub struct Texts {
     unknown: Unknowns,
     usual: u64,
     pending: Option<Pending>,
+    traces: Traces,
+    /// What the line before asks for.
+    asked: Option<Asked>,
+    /// The last message that explains those of its program that follow from it.
+    explained: Option<(u64, String)>,
+    crashed: Vec<(u64, String)>,
+    /// Lines that may be cut.
+    cut: u64,
     /// Of the last line that named one.
     host: Option<String>,
     /// Every line counts that is not known, whatever it is about.
     all_matter: bool,
 }
 
-/// A line whose messages may go on in the next.
-struct Pending {
-    number: u64,
-    system: usize,
-    /// Single spaces; in small letters it is as long.
-    text: String,
-    found: Vec<Match<'static>>,
+/// What a command prints in the line behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Release,
+    CommandLine,
+}
+
+impl Asked {
+    fn of(text: &str) -> Option<Self> {
+        if text.contains("/proc/cmdline") {
+            return Some(Self::CommandLine);
+        }
+        text.contains("uname").then_some(Self::Release)
+    }
 }
 
 impl Texts {
@@ -113,6 +146,7 @@ impl Texts {
         let mut input = open(input)?;
         self.begin(name);
         let mut line = Vec::new();
+        let mut quoted = Quoted::default();
         let mut number = 0;
         let incomplete = loop {
             line.clear();
@@ -128,8 +162,11 @@ impl Texts {
                 Err(error) => return Err(error.into()),
             }
             number += 1;
-            self.line(number, &line);
+            if let Some(line) = quoted.line(&line) {
+                self.line(number, &line);
+            }
         };
+        self.line(number, &quoted.finish());
         self.end(number, incomplete);
         Ok(())
     }
@@ -159,6 +196,7 @@ impl Texts {
             conflicts,
             usual: self.usual,
             unknown: self.unknown.finish(),
+            crashed: self.crashed,
             more,
         }
     }
@@ -171,6 +209,8 @@ impl Texts {
         });
         self.systems.next_text();
         self.host = None;
+        self.explained = None;
+        self.asked = None;
     }
 
     fn end(&mut self, lines: u64, incomplete: Option<String>) {
@@ -211,11 +251,18 @@ impl Texts {
             true => self.host.clone_from(&prefix.host),
             false => prefix.host.clone_from(&self.host),
         }
-        let system = self.systems.of(number, &prefix, boot, text);
         let text = collapse(text);
+        let asked = self.asked.take();
+        let asks_release = asked == Some(Asked::Release);
+        let system = self.systems.of(number, &prefix, boot, &text, asks_release);
+        self.asked = Asked::of(&text);
+        if DIED.iter().any(|words| text.contains(words)) {
+            self.died(number, &text);
+        }
         let mut starts = prefix.starts || begins_with_function(&text);
         for piece in pieces(&text) {
-            let next = Pending::new(number, system, piece.to_owned());
+            let asks_line = asked == Some(Asked::CommandLine);
+            let next = Pending::new(number, system, piece.to_owned(), asks_line);
             let next = match self.pending.take() {
                 Some(before) if !starts && before.system == system => self.join(before, next),
                 Some(before) => {
@@ -229,30 +276,10 @@ impl Texts {
         }
     }
 
-    /// One line, if a message begins in the first and ends in the second, or needs a word of the
-    /// first.
     fn join(&mut self, before: Pending, next: Pending) -> Pending {
-        let tail = tail(&before.text);
-        let edge = tail.len();
-        let apart = before.matched() + next.matched();
-        // A terminal cuts anywhere, a mail between words.
-        let joined = ["", " "].into_iter().filter_map(|gap| {
-            let text = format!("{tail}{gap}{}", next.text);
-            let mut joined = Pending::new(before.number, before.system, text);
-            if edge < before.text.len() {
-                // The first is counted by itself.
-                joined.found.retain(|found| found.end > edge);
-            }
-            let across = joined
-                .found
-                .iter()
-                .any(|found| found.start < edge && found.end > edge + gap.len());
-            let by_word = edge >= SHORTEST_CUT && joined.matched() > apart;
-            (across || by_word).then_some(joined)
-        });
-        match joined.max_by_key(Pending::matched) {
-            Some(joined) => {
-                if edge < before.text.len() {
+        match before.join(&next) {
+            Some((joined, is_part)) => {
+                if is_part {
                     self.settle(&before);
                 }
                 joined
@@ -268,18 +295,106 @@ impl Texts {
         if let Some(pending) = self.pending.take() {
             self.settle(&pending);
         }
+        if let Some(trace) = self.traces.finish() {
+            self.crash(trace);
+        }
+    }
+
+    /// Counts a report of a crash.
+    fn crash(&mut self, trace: Trace) {
+        let found = catalogue().crash(&trace.words, trace.function.as_deref());
+        match found.and_then(|found| Some((found.severity()?, found))) {
+            Some((severity, found)) => {
+                let seen = self.seen(trace.number, trace.system, &trace.says, &found);
+                self.findings.add(&found, severity, seen);
+            }
+            None => {
+                if self.all_matter {
+                    self.unknown.add(trace.number, &trace.says);
+                }
+                if trace.is_crash() {
+                    self.died(trace.number, &trace.says);
+                }
+            }
+        }
+    }
+
+    /// Notes a line that says that something crashed, which no finding is about.
+    fn died(&mut self, number: u64, says: &str) {
+        if self.crashed.len() < MAX_CRASHED {
+            self.crashed.push((number, printable(says)));
+        }
+    }
+
+    /// Whether a message of the same program, just before it, says all there is to say.
+    fn is_explained(&self, number: u64, found: &Match<'_>) -> bool {
+        let before = self.explained.as_ref();
+        before
+            .is_some_and(|(line, by)| number - line <= MAX_LINES_BETWEEN && *by == found.source.by)
+    }
+
+    fn seen(&self, line: u64, system: usize, says: &str, found: &Match<'_>) -> Seen {
+        let name = self.texts.last().map(|text| text.name.clone());
+        Seen {
+            text: name.unwrap_or_default(),
+            line,
+            says: printable(says),
+            system,
+            span: found.span,
+        }
+    }
+
+    /// Counts a line of which no message is whole: it may be cut, at its end, or at the start of a text.
+    fn settle_cut(&mut self, line: &Pending, plain: &str, is_about: bool) {
+        let of_start = || {
+            catalogue()
+                .look_up_cut(plain, true)
+                .filter(|_| line.number == 1)
+        };
+        self.cut += u64::from(is_about);
+        let is_tried = is_about && self.cut <= MAX_CUT;
+        let at_end = is_tried.then(|| catalogue().look_up_cut(plain, false));
+        let at_end = at_end.flatten();
+        let found = at_end.or_else(of_start);
+        match found.and_then(|found| Some((found.severity()?, found))) {
+            Some((severity, found)) => {
+                let seen = self.seen(line.number, line.system, &line.text, &found);
+                self.findings.add(&found, severity, seen);
+            }
+            None if is_about => self.unknown.add(line.number, &line.text),
+            None => {}
+        }
     }
 
     /// Counts the messages of a line.
     fn settle(&mut self, line: &Pending) {
         let plain = line.text.to_ascii_lowercase();
         self.findings.note_function(&plain);
+        let (in_trace, ended) = self.traces.read(&Line {
+            number: line.number,
+            system: line.system,
+            text: &line.text,
+            plain: &plain,
+        });
+        if let Some(trace) = ended {
+            self.crash(trace);
+        }
+        if let Some(from) = line.command_line {
+            let facts = command_line::facts(&line.text, from);
+            self.systems.note(line.system, facts);
+        }
+        if plain.contains("iaa_crypto now enabled") {
+            self.systems.note(line.system, vec!["iaa_crypto"]);
+        }
         if line.found.is_empty() {
+            if in_trace || line.command_line.is_some() {
+                return;
+            }
             let about = is_about_dsa(&plain)
                 || (["dmar", " aer: "].iter().any(|word| plain.contains(word))
                     && self.findings.names_function(&plain));
-            if about || self.all_matter {
-                self.unknown.add(line.number, &line.text);
+            if about || self.all_matter || line.number == 1 {
+                self.settle_cut(line, &plain, about || self.all_matter);
             }
             return;
         }
@@ -291,90 +406,19 @@ impl Texts {
                 continue;
             }
             entries.push(found.number);
+            if found.entry.follows && self.is_explained(line.number, found) {
+                continue;
+            }
+            if found.entry.explains {
+                self.explained = Some((line.number, found.source.by.clone()));
+            }
             let Some(severity) = found.severity() else {
                 continue;
             };
             bad = true;
-            let name = self.texts.last().map(|text| text.name.clone());
-            let seen = Seen {
-                text: name.unwrap_or_default(),
-                line: line.number,
-                says: printable(&line.text),
-                system: line.system,
-                span: found.span,
-            };
+            let seen = self.seen(line.number, line.system, &line.text, found);
             self.findings.add(found, severity, seen);
         }
         self.usual += u64::from(!bad);
     }
-}
-
-impl Pending {
-    fn new(number: u64, system: usize, text: String) -> Self {
-        // A bare number is what `cat cmd_status` prints.
-        let plain = match text
-            .strip_prefix("0x80")
-            .is_some_and(|digits| digits.len() == 6)
-        {
-            true => format!("cmd_status: {}", text.to_ascii_lowercase()),
-            false => text.to_ascii_lowercase(),
-        };
-        Self {
-            number,
-            system,
-            found: catalogue().look_up(&plain),
-            text,
-        }
-    }
-
-    /// How much of it is messages.
-    fn matched(&self) -> usize {
-        self.found.iter().map(|found| found.end - found.start).sum()
-    }
-
-    /// Its messages, without the words beside a number that is decoded.
-    fn said(&self) -> impl Iterator<Item = &Match<'static>> {
-        let decoded = self.found.iter().any(|found| !found.decoded.is_empty());
-        self.found.iter().filter(move |found| {
-            let beside = decoded && found.decoded.is_empty() && self.found.len() > 1;
-            !beside
-                || !self
-                    .found
-                    .iter()
-                    .any(|other| !other.decoded.is_empty() && other.source.by == found.source.by)
-        })
-    }
-}
-
-/// A text in pieces of bounded length, cut between words.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let piece = match rest.len() > MAX_PIECE_BYTES {
-            true => {
-                let whole = boundary(rest, MAX_PIECE_BYTES);
-                let cut = rest[..whole].rfind(' ').filter(|&cut| cut > 0);
-                &rest[..cut.unwrap_or(whole)]
-            }
-            false => rest,
-        };
-        rest = &rest[piece.len()..];
-        Some(piece)
-    })
-}
-
-fn tail(text: &str) -> &str {
-    &text[boundary(text, text.len().saturating_sub(MAX_JOINED_BYTES))..]
-}
-
-/// The last start of a character up to a place.
-fn boundary(text: &str, place: usize) -> usize {
-    let starts = (0..=place).rev();
-    starts
-        .into_iter()
-        .find(|&at| text.is_char_boundary(at))
-        .unwrap_or(0)
 }

@@ -105,14 +105,14 @@ fn shell(directory: &Path, line: &str) -> Output {
 }
 
 #[test]
-fn the_lines_of_the_tutorials_run_in_order() {
+fn the_lines_of_the_tutorials_and_of_the_doctor_run_in_order() {
     if dray_skip::lacks(&["sqlite3"]) {
         return;
     }
     let tutorials = pages();
     let tutorials = tutorials
         .iter()
-        .filter(|page| page.starts_with("docs/tutorials"));
+        .filter(|page| page.starts_with("docs/tutorials") || page.ends_with("doctor.md"));
     let mut ran = 0;
     for page in tutorials {
         let text = fs::read_to_string(Path::new(ROOT).join(page)).expect("a page");
@@ -139,7 +139,7 @@ fn the_lines_of_the_tutorials_run_in_order() {
             ran += 1;
         }
     }
-    assert!(ran >= 15, "{ran} lines");
+    assert!(ran >= 22, "{ran} lines");
 }
 
 /// The first five lines that a command prints.

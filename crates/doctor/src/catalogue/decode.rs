@@ -50,6 +50,11 @@ impl Decoded {
             fine: false,
         }
     }
+
+    /// Where a report of a crash stopped.
+    pub(super) fn place(function: &str) -> Self {
+        Self::new(function, "")
+    }
 }
 
 const NAMES: [(&str, Code); 10] = [

@@ -2,8 +2,12 @@
 
 use super::decode::Decoded;
 
-const FIRMWARE: &str = "The kernel and the unit do not see the same tables: use Linux 6.3 or later (the PASID directory is flushed \
+const FIRMWARE: &str = "The kernel and the unit do not see the same tables: use a newer stable kernel and a newer firmware; compare with a machine of the same kind that works (microcode, firmware's setup).";
+const DIRECTORY: &str = "The kernel and the unit do not see the same tables: use Linux 6.3 or later (the PASID directory is flushed \
 from there on) and a newer firmware.";
+const SUPERVISOR: &str = "Use a newer stable kernel: older ones set the bit for supervisor requests (SRE) in the entry where the unit has none (SRS), which it refuses. Else use a newer firmware.";
+const NO_ENTRY: &str = "The queue has no PASID, or the kernel did not turn PASIDs on for the function: see that pasid_enabled is 1 (check sva), and enable the \
+queue anew. In a request without a PASID (NO_PASID) the device has no domain in this kernel: a kdump kernel after a device that goes on, or a function without a driver.";
 const UNMAPPED: &str = "The device used an address that is not mapped for it, or not for that access: check the program's buffers, and that \
 they stay mapped until the descriptors are complete.";
 const NO_SVA: &str = "The queue has no PASID, or the kernel did not turn PASIDs on for the function: see that pasid_enabled is 1 (check sva), and enable the \
@@ -74,12 +78,16 @@ const fn meaning(reason: u8) -> (&'static str, &'static str) {
         0x48 => ("the PASID for requests without one is wrong", FIRMWARE),
         0x50..=0x52 => (
             "the unit found its PASID directory absent or broken",
-            FIRMWARE,
+            DIRECTORY,
         ),
-        0x58 | 0x5a | 0x5b => ("the unit found its PASID table entry broken", FIRMWARE),
+        0x58 | 0x5b => ("the unit found its PASID table entry broken", FIRMWARE),
+        0x5a => (
+            "the unit found a reserved bit set in its PASID table entry",
+            SUPERVISOR,
+        ),
         0x59 => (
             "the PASID has no entry: the process that it belonged to has ended, or was never bound",
-            NO_SVA,
+            NO_ENTRY,
         ),
         0x5c | 0x5d => (
             "supervisor or execute requests are not allowed for this PASID",
@@ -118,6 +126,10 @@ mod tests {
         assert_eq!(reason("0x06"), reason("06"));
         assert_eq!(reason("0x38"), reason("56"));
         assert!(reason("0x3a").unwrap().what.contains("root entry"));
+        for (code, advice) in [("0x51", "6.3"), ("0x5a", "SRS"), ("0x59", "kdump")] {
+            assert!(reason(code).unwrap().advice.contains(advice), "{code}");
+        }
+        assert!(!reason("0x3a").unwrap().advice.contains("6.3"));
         assert!(reason("0x47").unwrap().advice.contains("block_on_fault"));
         // A request without a PASID may fail so, too: it is no matter of shared virtual addressing.
         for absent in ["0x01", "2", "0x39", "0x41"] {

@@ -92,13 +92,16 @@ fn version(text: &str) -> Option<Version> {
 /// number then says nothing. Debian, Fedora and Arch follow the stable releases.
 pub(crate) fn upstream(release: &str) -> Option<Version> {
     let name = release.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    // "6.8" is how people name the kernel of a distribution, too.
+    let is_whole = release.len() > name.len()
+        && release[..release.len() - name.len()].matches('.').count() >= 2;
     let follows = name.is_empty()
         || name.starts_with("-rc")
         || name == "+"
         || name.starts_with("-arch")
         || name.ends_with("-amd64")
         || name.contains(".fc");
-    version(release).filter(|_| follows)
+    version(release).filter(|_| follows && is_whole)
 }
 
 #[cfg(test)]
@@ -143,6 +146,7 @@ mod tests {
             "5.14.21-150500.55.52-default",
             "5.15.0-1045-azure",
             "nothing",
+            "6.8",
         ] {
             assert_eq!(upstream(release), None, "{release}");
         }

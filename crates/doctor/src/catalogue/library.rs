@@ -7,6 +7,9 @@ use super::decode::{Decoded, status};
 const SETUP: &str = "It needs libaccel-config.so.1, and a work queue that is enabled, shared, of type user and readable and writable for this user: see \
 `accel-config list` and the checks library, queues and nodes.";
 
+const NODE: &str = "It needs a work queue that is enabled, shared, of type user and readable and writable for this user, on a device of the node that the thread runs on: devices of other nodes \
+are skipped. Bind the program to the device's node (numactl --cpunodebind=NODE), or enable a queue on each node; see `accel-config list`, numa_node of the device, and the checks queues, nodes and numa.";
+
 fn says(what: &str, advice: &'static str) -> Option<Decoded> {
     Some(Decoded {
         what: what.to_owned(),
@@ -118,7 +121,7 @@ fn dml_library(number: u32) -> Option<Decoded> {
             "DML status 101, the library of accel-config is incompatible",
             SETUP,
         ),
-        102 => says("DML status 102, no work queue can be used", SETUP),
+        102 => says("DML status 102, no work queue can be used", NODE),
         _ => says(
             "a status that DML does not have",
             "See dmldefs.h of the version in use.",
@@ -163,7 +166,7 @@ pub(super) fn qpl(number: u32) -> Option<Decoded> {
             "QPL status 502, the library of accel-config reported an error",
             SETUP,
         ),
-        503 => says("QPL status 503, no work queue can be used", SETUP),
+        503 => says("QPL status 503, no work queue can be used", NODE),
         _ => says(
             "QPL reports an error of the job or of its data, not of the device",
             "See status.h of QPL.",
@@ -180,7 +183,10 @@ mod tests {
         assert!(dml(25).unwrap().what.contains("page_fault"));
         assert!(dml(100).unwrap().advice.contains("libaccel-config"));
         assert!(qpl(300 + 131).unwrap().what.contains("on a write"));
-        assert!(qpl(503).unwrap().advice.contains("accel-config list"));
+        for decoded in [qpl(503), dml(102)] {
+            let advice = decoded.unwrap().advice;
+            assert!(advice.contains("accel-config list") && advice.contains("numactl"));
+        }
         for number in 0..=102 {
             assert!(dml(number).is_some());
         }

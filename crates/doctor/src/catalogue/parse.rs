@@ -7,15 +7,20 @@
 //! | `@scope WORD...` | words of which one stands in the line of a short message; `WORD*` is a prefix, and a number stands for `#` |
 //! | `@scope! WORD...` | the same, for every message |
 //! | `error CHECK...: TEXT` | an entry: how bad it is, the checks that find its cause, what it means |
-//! | `fix: TEXT`, `$ COMMAND` | what to do |
+//! | `error after CHECK...: TEXT` | one that follows from what stands before it in a text, if something does |
+//! | `error explains CHECK...: TEXT` | one that is all there is to say of those that follow |
+//! | `fix: TEXT`, `$ COMMAND` | what to do; `$ RELOAD` loads idxd again |
 //! | `or: TEXT` | the same, where no number of the message says it |
+//! | `error shared CHECK...: TEXT` | one that devices of others cause as well: a warning where no DSA is named |
+//! | `given FACT...: TEXT` | what to do instead where the text says all that: `intel_iommu=on,sm_on`, `no5lvl`, `iaa_crypto` |
+//! | `trace: WORD...` | a report of a crash of the entry, by functions, files, kinds and drivers |
 //! | `"FORMAT" [FIRST-LAST]` | a message of the entry, as printf has it, and the kernels that print it |
 //!
 //! A line that begins with two spaces continues the one before; `#` begins a comment. Instead of
 //! `error` stands `warning`, `note` or `usual`.
 
 use super::pattern::Format;
-use super::{Entry, Pattern, Source, Span};
+use super::{Crash, Entry, Pattern, Source, Span};
 use crate::finding::{Fix, Severity};
 
 /// What the files hold.
@@ -24,6 +29,7 @@ pub(super) struct Parsed {
     pub(super) sources: Vec<Source>,
     pub(super) entries: Vec<Entry>,
     pub(super) patterns: Vec<Pattern>,
+    pub(super) crashes: Vec<Crash>,
 }
 
 impl Parsed {
@@ -60,8 +66,11 @@ impl Parsed {
             return self.format(rest);
         }
         if let Some(command) = line.strip_prefix("$ ") {
-            let fix = &mut self.entries.last_mut()?.fix;
-            fix.commands.push(command.to_owned());
+            let entry = self.entries.last_mut()?;
+            match command {
+                "RELOAD" => entry.reload(),
+                command => entry.fix.commands.push(command.to_owned()),
+            }
             return Some(());
         }
         let (head, text) = line.split_once(": ")?;
@@ -71,7 +80,20 @@ impl Parsed {
             entry.spare = head == "or";
             return Some(());
         }
-        let mut words = head.split(' ');
+        if let Some(facts) = head.strip_prefix("given ") {
+            let facts = facts.split(' ').map(str::to_owned).collect();
+            let entry = self.entries.last_mut()?;
+            entry.given.push((facts, text.to_owned()));
+            return Some(());
+        }
+        if head == "trace" {
+            self.crashes.push(Crash {
+                words: text.split(' ').map(str::to_owned).collect(),
+                entry: self.entries.len().checked_sub(1)?,
+            });
+            return Some(());
+        }
+        let mut words = head.split(' ').peekable();
         let severity = match words.next()? {
             "error" => Some(Severity::Error),
             "warning" => Some(Severity::Warning),
@@ -79,13 +101,20 @@ impl Parsed {
             "usual" => None,
             _ => return None,
         };
+        let follows = words.next_if_eq(&"after").is_some();
+        let explains = words.next_if_eq(&"explains").is_some();
+        let shared = words.next_if_eq(&"shared").is_some();
         self.entries.push(Entry {
+            follows,
+            explains,
+            shared,
             source: self.sources.len().checked_sub(1)?,
             severity,
             checks: words.map(str::to_owned).collect(),
             what: text.to_owned(),
             fix: Fix::default(),
             spare: false,
+            given: Vec::new(),
         });
         Some(())
     }

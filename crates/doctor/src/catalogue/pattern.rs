@@ -152,6 +152,27 @@ impl Format {
         size
     }
 
+    /// How much of the format's first text stands at the end of a line that was cut there, if it is
+    /// at least so much.
+    pub(super) fn begins_at_end(&self, line: &str, least: usize) -> Option<usize> {
+        let Some(Part::Literal(text)) = self.parts.first() else {
+            return None;
+        };
+        let place = line.rfind(text.get(..least)?)?;
+        let is_cut = text.len() > line.len() - place && text.starts_with(&line[place..]);
+        (is_cut && begins_word(line, place, text)).then_some(line.len() - place)
+    }
+
+    /// How much of the format's last text stands at the start of a line that was cut there, if it
+    /// is at least so much.
+    pub(super) fn ends_at_start(&self, line: &str, least: usize) -> Option<usize> {
+        let Some(Part::Literal(text)) = self.parts.last() else {
+            return None;
+        };
+        let place = text.find(line.get(..least)?)?;
+        (place > 0 && line.starts_with(&text[place..])).then_some(text.len() - place)
+    }
+
     /// A text that the format prints.
     #[cfg(test)]
     pub(super) fn example(&self) -> String {
@@ -414,6 +435,18 @@ mod tests {
                 "{format}: {text}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_left_of_a_text_that_was_cut_is_measured() {
+        let format = Format::compile("Unable to turn on user SVA feature.").unwrap();
+        let end = |line| format.begins_at_end(line, 20);
+        assert_eq!(end("idxd: unable to turn on user sva fea"), Some(30));
+        assert_eq!(end("idxd: unable to turn"), None);
+        assert_eq!(end("idxd: unable to turn on user sva fea x"), None);
+        let start = |line| format.ends_at_start(line, 20);
+        assert_eq!(start("le to turn on user sva feature."), Some(30));
+        assert_eq!(start("x le to turn on user sva feature."), None);
     }
 
     #[test]

@@ -63,9 +63,7 @@ fn finding(device: &Device, status: u64) -> Option<Finding> {
     let evidence = Evidence::new(device.path("cmd_status"), format!("{status:#x}"));
     let fix = Fix::advice(meaning.advice);
     let fix = match status & 0xff {
-        0x11 | 0x14 | 0x16 | 0x17 if !is_software(status) => {
-            fix.then(["sudo modprobe -r idxd", "sudo modprobe idxd"])
-        }
+        0x11 | 0x14 | 0x16 | 0x17 if !is_software(status) => fix.reload(),
         _ => fix,
     };
     Some(finding.seen([evidence]).fix(fix))

@@ -2,6 +2,7 @@
 
 use super::sources::{IDXD_CONFIG_5, KERNEL_PARAMETERS, PLUGINS_1836, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
+use crate::command_line::turns_sva_off;
 use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::Survey;
 use crate::survey::kernel::{COMMAND_LINE, Kernel, Setting};
@@ -134,9 +135,7 @@ fn scalable(survey: &Survey) -> Word {
 fn sva_parameter(survey: &Survey) -> Option<Finding> {
     let kernel = &survey.kernel;
     let what = "the module parameter sva=0 turns shared virtual addressing off";
-    let word = kernel
-        .words()
-        .find(|w| ["idxd.sva=0", "idxd.sva=n", "idxd.sva=N"].contains(w));
+    let word = kernel.words().find(|word| turns_sva_off(word));
     let forced = kernel.message("User forced SVA off");
     if let Some(word) = word {
         let fix = Fix::advice("Take it away.").then(kernel.remove_from_command_line(word));
@@ -148,7 +147,6 @@ fn sva_parameter(survey: &Survey) -> Option<Finding> {
                 .fix(fix),
         );
     }
-    let reload = ["sudo modprobe -r idxd", "sudo modprobe idxd"];
     if let Some((path, rule)) = survey.module.sva_off() {
         let fix = Fix::advice(format!(
             "Take the line out of {path} and load the module again."
@@ -158,13 +156,13 @@ fn sva_parameter(survey: &Survey) -> Option<Finding> {
             Finding::error(what)
                 .confirmed_by(Saying::SVA_FORCED_OFF)
                 .seen(evidence)
-                .fix(fix.then(reload)),
+                .fix(fix.reload()),
         );
     }
     if matches!(survey.module.sva.as_deref(), Ok("N" | "0")) {
         let path = format!("{LOADED}/parameters/sva");
         let evidence = Evidence::of(path, &survey.module.sva);
-        let fix = Fix::advice("Load the module again without it.").then(reload);
+        let fix = Fix::advice("Load the module again without it.").reload();
         return Some(
             Finding::error(what)
                 .confirmed_by(Saying::SVA_FORCED_OFF)

@@ -67,7 +67,7 @@ fn sizes(device: &Device) -> Option<Finding> {
     let evidence = evidence.map(|queue| Evidence::of(queue.path("size"), &queue.size));
     let fix =
         Fix::advice("Sizes of earlier configurations remain: load idxd again, then configure.")
-            .then(["sudo modprobe -r idxd", "sudo modprobe idxd"]);
+            .reload();
     Some(
         Finding::error(what)
             .confirmed_by(Saying::SIZES)

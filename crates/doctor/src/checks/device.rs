@@ -23,11 +23,9 @@ fn judge(context: &Context<'_>) -> Verdict {
         Ok(devices) if !devices.is_empty() => devices,
         Ok(_) | Err(Unreadable::Missing) => {
             let what = "idxd has the function, and no device shows";
-            let fix = Fix::advice("Load idxd again; dmesg says why it made none.").then([
-                "sudo modprobe -r idxd",
-                "sudo modprobe idxd",
-                "sudo dmesg | grep idxd",
-            ]);
+            let fix = Fix::advice("Load idxd again; dmesg says why it made none.")
+                .reload()
+                .then(["sudo dmesg | grep idxd"]);
             let finding = Finding::error(what)
                 .confirmed_by(Saying::NO_DEVICE)
                 .seen([Evidence::new(BUS, "no dsaN")]);

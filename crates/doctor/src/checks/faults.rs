@@ -61,7 +61,7 @@ fn halted(survey: &Survey) -> Option<Finding> {
             "Reset the function; older kernels need idxd loaded again after it. The faults in dmesg before the halt say why it halted.",
         )
         .then(commands)
-        .then(["sudo modprobe -r idxd", "sudo modprobe idxd"]),
+        .reload(),
         false => Fix::advice("Only a reset of the system helps.").then(["sudo reboot"]),
     };
     Some(

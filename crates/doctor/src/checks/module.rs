@@ -2,6 +2,7 @@
 
 use super::sources::{KERNEL_IDXD, PLUGINS_919, USER_GUIDE};
 use crate::check::{Check, Context, Verdict};
+use crate::command_line::forbids;
 use crate::finding::{Evidence, Finding, Fix, Saying};
 use crate::survey::kernel::{COMMAND_LINE, Setting};
 use crate::survey::module::LOADED;
@@ -27,12 +28,8 @@ fn judge(context: &Context<'_>) -> Verdict {
     }
     let not_loaded = Evidence::new(LOADED, "does not exist");
     let load = "sudo modprobe idxd";
-    let on_line = kernel.words().find(|word| {
-        let value = word
-            .strip_prefix("modprobe.blacklist=")
-            .or_else(|| word.strip_prefix("module_blacklist="));
-        value.is_some_and(|list| list.split(',').any(|name| name == "idxd")) || *word == "nomodule"
-    });
+    let mut words = kernel.words();
+    let on_line = words.find(|word| forbids(word, "idxd") || *word == "nomodule");
     let finding = if let Some(word) = on_line {
         let line = Evidence::of(COMMAND_LINE, &kernel.command_line);
         let fix = Fix::advice("Take it away.").then(kernel.remove_from_command_line(word));

@@ -47,6 +47,12 @@ fn head(explanation: &Explanation) -> Vec<String> {
         (true, 0) if about == 0 => format!(
             "Nothing about a DSA is in {within}. Is it the whole log? `sudo dmesg`, or `journalctl -k -b`, has the driver's messages."
         ),
+        (true, _) if !explanation.crashed.is_empty() => {
+            format!(
+                "A program or the kernel crashed in {within}, and nothing that is known of a DSA says why: {}.",
+                crashed(explanation)
+            )
+        }
         (true, 0) => format!(
             "Nothing is wrong in {within}: {}, all usual.",
             about_a_dsa(about)
@@ -92,6 +98,15 @@ fn head(explanation: &Explanation) -> Vec<String> {
         }
     }
     head
+}
+
+/// The lines that say that something crashed.
+fn crashed(explanation: &Explanation) -> String {
+    let lines = explanation.crashed.iter();
+    let lines: Vec<String> = lines
+        .map(|(number, line)| format!("line {number}, {line:?}"))
+        .collect();
+    lines.join("; ")
 }
 
 fn about_a_dsa(lines: u64) -> String {

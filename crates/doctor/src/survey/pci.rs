@@ -16,6 +16,18 @@ pub(crate) const DSA_IDS: &[(u64, &str)] = &[
     (0x11fb, "Granite Rapids-D"),
     (0x1212, "Diamond Rapids"),
 ];
+/// IAA functions that it knows.
+const IAA_IDS: [u64; 4] = [0x0cfe, 0x1216, 0xb02d, 0xfd2d];
+
+/// Whether a line of lspci is of a function that the driver knows: it has vendor and device.
+pub(crate) fn is_listed(line: &str) -> bool {
+    line.match_indices("8086:").any(|(start, vendor)| {
+        let digits = line.get(start + vendor.len()..start + vendor.len() + 4);
+        let id = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        id.is_some_and(|id| DSA_IDS.iter().any(|known| known.0 == id) || IAA_IDS.contains(&id))
+    })
+}
+
 /// On these a process that maps the portal can break the host (INTEL-SA-01084).
 pub(crate) const UNSAFE_ID: u64 = 0x0b25;
 

@@ -5,10 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::systems::{System, Systems};
-use crate::catalogue::{Match, Span};
+use crate::catalogue::{Match, Span, begins_with_function, catalogue};
 use crate::checks::CHECKS;
 use crate::finding::{Fix, Severity, printable};
 use crate::survey::kernel::Version;
+use crate::survey::pci::is_listed;
 
 /// A message that stands in a text, and what it means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -40,6 +41,12 @@ pub struct Explained {
     pub(super) entry: usize,
     #[serde(skip)]
     pub(super) function: Option<String>,
+    /// It follows from what stands before it.
+    #[serde(skip)]
+    pub(super) follows: bool,
+    /// Devices of others cause it as well.
+    #[serde(skip)]
+    shared: bool,
 }
 
 /// A line of a text.
@@ -72,6 +79,8 @@ pub(super) struct Findings {
     pub(super) more: u64,
     /// Functions that idxd names, without their domain.
     functions: BTreeSet<String>,
+    /// A line names a DSA, the driver, or its tool.
+    names_dsa: bool,
 }
 
 /// More functions than a machine has.
@@ -80,16 +89,22 @@ const MAX_FUNCTIONS: usize = 256;
 impl Findings {
     /// Notes which functions are DSAs.
     pub(super) fn note_function(&mut self, plain: &str) {
-        let Some((_, rest)) = plain.split_once("idxd ") else {
-            return;
-        };
-        let address = rest.split([' ', ']']).next().unwrap_or_default();
-        let address = address.trim_end_matches(':');
-        let digits = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
-        let is_address =
-            address.len() <= 12 && address.contains(':') && address.chars().all(digits);
-        if is_address && self.functions.len() < MAX_FUNCTIONS {
-            self.functions.insert(without_domain(address).to_owned());
+        self.names_dsa |= is_listed(plain)
+            || ["idxd", "accel-config"]
+                .iter()
+                .any(|name| plain.contains(name));
+        let named = plain.split("idxd ").skip(1);
+        // `6a:01.0 System peripheral [0880]: Intel Corporation Device [8086:0b25]`
+        let named = named.chain(is_listed(plain).then_some(plain));
+        for rest in named {
+            let address = rest.split([' ', ']']).next().unwrap_or_default();
+            let address = address.trim_end_matches(':');
+            let digits = |c: char| c.is_ascii_hexdigit() || c == ':' || c == '.';
+            let is_address =
+                address.len() <= 12 && address.contains(':') && address.chars().all(digits);
+            if is_address && self.functions.len() < MAX_FUNCTIONS {
+                self.functions.insert(without_domain(address).to_owned());
+            }
         }
     }
 
@@ -119,6 +134,7 @@ impl Findings {
         if let Some(&place) = self.places.get(&key) {
             let known = &mut self.all[place];
             known.count += 1;
+            known.quote(&seen);
             let other = known
                 .seen
                 .iter()
@@ -157,6 +173,8 @@ impl Findings {
             conflicts: Vec::new(),
             is_decoded: !decoded.is_empty(),
             entry: found.number,
+            follows: found.entry.follows,
+            shared: found.entry.shared,
             function: function.map(str::to_owned),
         });
     }
@@ -164,6 +182,8 @@ impl Findings {
     /// All of them, what to fix first first.
     pub(super) fn finish(mut self, systems: &Systems) -> (Vec<Explained>, Vec<String>) {
         for finding in &mut self.all {
+            finding.advise(systems);
+            finding.of_any_device(self.names_dsa);
             finding.of_another_device(&self.functions);
             finding
                 .conflicts
@@ -177,9 +197,21 @@ impl Findings {
                 .position(|check| Some(check.id) == first.map(String::as_str));
             place.unwrap_or(CHECKS.len())
         };
-        self.all.sort_by_key(|finding| {
+        let causes: Vec<(Severity, Seen)> = self
+            .all
+            .iter()
+            .filter(|finding| !finding.follows)
+            .flat_map(|finding| {
+                finding
+                    .seen
+                    .iter()
+                    .map(|seen| (finding.severity, seen.clone()))
+            })
+            .collect();
+        self.all.sort_by_cached_key(|finding| {
             (
                 finding.severity,
+                finding.follows_from(&causes),
                 place(finding),
                 !finding.is_decoded,
                 finding.entry,
@@ -190,6 +222,53 @@ impl Findings {
 }
 
 impl Explained {
+    /// Whether something as bad stands before it that it follows from.
+    fn follows_from(&self, causes: &[(Severity, Seen)]) -> bool {
+        let first = &self.seen[0];
+        self.follows
+            && causes.iter().any(|(severity, seen)| {
+                *severity == self.severity
+                    && seen.text == first.text
+                    && seen.system == first.system
+                    && seen.line <= first.line
+            })
+    }
+
+    /// Quotes a line of a log rather than a heading or a sentence that has its words.
+    fn quote(&mut self, seen: &Seen) {
+        let is_log = |says: &str| {
+            let timed = says.strip_prefix('[').map(str::trim_start);
+            timed.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+                || begins_with_function(says)
+        };
+        let first = &mut self.seen[0];
+        let is_heading = first.says.starts_with('#') && !seen.says.starts_with('#');
+        if first.text == seen.text
+            && first.system == seen.system
+            && (is_heading || (is_log(&seen.says) && !is_log(&first.says)))
+        {
+            first.clone_from(seen);
+        }
+    }
+
+    /// What a text says is done already need not be advised.
+    fn advise(&mut self, systems: &Systems) {
+        let system = self.seen[0].system;
+        if let Some(advice) =
+            catalogue().advice_given(self.entry, |fact| systems.says(system, fact))
+        {
+            advice.clone_into(&mut self.fix.advice);
+        }
+    }
+
+    /// What any device may cause is no error of a DSA where none is named.
+    fn of_any_device(&mut self, names_dsa: bool) {
+        if self.shared && !names_dsa {
+            self.severity = self.severity.max(Severity::Warning);
+            self.what += " (no line names a DSA: is one there? lspci -nn | grep 8086:)";
+        }
+    }
+
     /// A fault of a graphics card is no matter of a DSA.
     fn of_another_device(&mut self, functions: &BTreeSet<String>) {
         let Some(function) = &self.function else {

@@ -73,8 +73,11 @@ const METHODS: [(&[u8], &str, &str); 4] = [
 ];
 
 fn look(start: &[u8]) -> Result<(), TextError> {
-    if start.iter().all(|&byte| byte == 0) {
+    if start.is_empty() {
         return Err(TextError::Empty);
+    }
+    if start.iter().all(|&byte| byte == 0) {
+        return Err(TextError::Binary("it is all NULs"));
     }
     if let Some(&(_, program, command)) = METHODS.iter().find(|known| start.starts_with(known.0)) {
         return Err(TextError::Compressed { program, command });

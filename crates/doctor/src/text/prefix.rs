@@ -83,28 +83,77 @@ fn host(rest: &str) -> Option<(&str, &str)> {
     (!host.is_empty() && host.len() <= 255 && host.chars().all(name)).then_some((host, rest))
 }
 
-/// The kernel that a line names: its first message, uname's output, or a trace's head.
-pub(super) fn kernel(line: &str) -> Option<(&str, bool)> {
-    let release = |text: &str| {
-        let digit = text.starts_with(|c: char| c.is_ascii_digit());
-        digit && text.len() < 80 && text.contains('.')
-    };
+/// The release of a kernel that a line names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Named<'a> {
+    pub(super) release: &'a str,
+    pub(super) weight: Weight,
+}
+
+/// How a line names a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// A sentence or a file's name: it counts where nothing else does.
+    Hint,
+    /// `uname`, or the head of a trace.
+    Said,
+    /// The first message of a kernel.
+    Start,
+}
+
+fn release(text: &str) -> Option<&str> {
+    let text = text.trim_end_matches(|c: char| !c.is_ascii_alphanumeric() && c != '+');
+    let letter = |c: char| c.is_ascii_alphanumeric() || ".-_+~".contains(c);
+    let is_one = text.starts_with(|c: char| c.is_ascii_digit())
+        && text.len() < 80
+        && text.contains('.')
+        && text.chars().all(letter);
+    is_one.then_some(text)
+}
+
+/// The kernel that a line names. `in_log`: it begins with a time; `asked`: the line before asks.
+pub(super) fn kernel(line: &str, in_log: bool, asked: bool) -> Option<Named<'_>> {
+    let named = |weight| move |release| Named { release, weight };
     if let Some((_, rest)) = line.split_once("Linux version ") {
-        let word = rest.split(' ').next()?;
-        return release(word).then_some((word, true));
+        return release(rest.split(' ').next()?).map(named(Weight::Start));
     }
-    if let Some(rest) = line.strip_prefix("Linux ")
-        && rest.contains(" SMP")
-    {
-        let word = rest.split(' ').nth(1)?;
-        return release(word).then_some((word, false));
+    let mut words = line.split(' ');
+    let first = words.next()?;
+    if line.contains(" SMP") && line.contains(" #") {
+        // `uname -a`, with the name of the host or without, and `uname -rv`.
+        let rest = line.strip_prefix("Linux ");
+        let mut words = rest.unwrap_or(line).split(' ').take(2);
+        let found = match rest {
+            Some(_) => words.find_map(release),
+            None => release(first),
+        };
+        if found.is_some() {
+            return found.map(named(Weight::Said));
+        }
+    }
+    if asked && words.next().is_none() {
+        return release(first).map(named(Weight::Said));
     }
     for mark in ["ainted ", "Tainted: "] {
         if line.contains("Comm: ")
             && let Some((_, rest)) = line.split_once(mark)
         {
-            let word = rest.split(' ').find(|word| release(word))?;
-            return Some((word, false));
+            let said = rest.split(' ').find_map(release);
+            return said.map(named(Weight::Said));
+        }
+    }
+    if let Some((_, rest)) = line.split_once("BOOT_IMAGE=") {
+        let (_, rest) = rest.split(' ').next()?.split_once("vmlinuz-")?;
+        return release(rest).map(named(Weight::Hint));
+    }
+    if in_log {
+        return None;
+    }
+    for mark in ["ernel version: ", "ernel: ", "ernel "] {
+        if let Some((_, rest)) = line.split_once(mark) {
+            let said = release(rest.split(' ').next()?);
+            let said = said.filter(|text| mark != "ernel " || text.matches('.').count() > 1);
+            return said.map(named(Weight::Hint));
         }
     }
     None
@@ -153,19 +202,65 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_named_by_their_first_message_uname_and_traces() {
+    fn kernels_are_named_by_their_first_message_uname_traces_and_sentences() {
+        for (line, release, weight) in [
+            (
+                "[ 0.0] Linux version 6.8.0-31-generic (buildd",
+                "6.8.0-31-generic",
+                Weight::Start,
+            ),
+            (
+                "Linux spr 5.14.0-362.el9.x86_64 #1 SMP PREEMPT",
+                "5.14.0-362.el9.x86_64",
+                Weight::Said,
+            ),
+            (
+                "Linux 5.19.0-32-generic #33~22.04.1-Ubuntu SMP",
+                "5.19.0-32-generic",
+                Weight::Said,
+            ),
+            (
+                "5.11.0-31-generic #33-Ubuntu SMP Wed Aug 11",
+                "5.11.0-31-generic",
+                Weight::Said,
+            ),
+            (
+                "CPU: 3 PID: 1 Comm: x Not tainted 6.12.1 #2",
+                "6.12.1",
+                Weight::Said,
+            ),
+            (
+                "BOOT_IMAGE=/boot/vmlinuz-6.8.0-45-generic ro",
+                "6.8.0-45-generic",
+                Weight::Hint,
+            ),
+            ("Kernel: 6.2.0-34-generic", "6.2.0-34-generic", Weight::Hint),
+            ("- Kernel version: 6.8", "6.8", Weight::Hint),
+            (
+                "(Xeon, Kernel 6.2.0-34-generic) und",
+                "6.2.0-34-generic",
+                Weight::Hint,
+            ),
+        ] {
+            assert_eq!(
+                kernel(line, false, false),
+                Some(Named { release, weight }),
+                "{line}"
+            );
+        }
+        let asked = kernel("5.15.0-91-generic", false, true);
+        assert_eq!(asked.map(|named| named.weight), Some(Weight::Said));
+        for line in [
+            "Linux version of the tool",
+            "5.15.0-91-generic",
+            "a kernel 6.8 or later",
+            "BOOT_IMAGE=/vmlinuz-linux",
+        ] {
+            assert_eq!(kernel(line, false, false), None, "{line}");
+        }
         assert_eq!(
-            kernel("[ 0.0] Linux version 6.8.0-31-generic (buildd"),
-            Some(("6.8.0-31-generic", true))
+            kernel("Nov 20 10:00:01 a kernel: 1.0.2 x", true, false),
+            None
         );
-        assert_eq!(
-            kernel("Linux spr 5.14.0-362.el9.x86_64 #1 SMP PREEMPT"),
-            Some(("5.14.0-362.el9.x86_64", false))
-        );
-        assert_eq!(
-            kernel("CPU: 3 PID: 1 Comm: x Not tainted 6.12.1 #2"),
-            Some(("6.12.1", false))
-        );
-        assert_eq!(kernel("Linux version of the tool"), None);
     }
 }

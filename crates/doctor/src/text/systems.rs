@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::prefix::{Prefix, kernel};
+use super::prefix::{Prefix, Weight, kernel};
 use crate::catalogue::upstream;
 use crate::survey::kernel::Version;
 
@@ -17,6 +17,9 @@ pub struct System {
     pub kernel: Option<String>,
     /// Its first line in the text.
     pub first_line: u64,
+    /// What is said of it that advice depends on.
+    #[serde(skip)]
+    pub(super) facts: Vec<&'static str>,
 }
 
 impl System {
@@ -47,33 +50,39 @@ pub(super) struct Systems {
 }
 
 impl Systems {
-    /// The place of the system that a line is of.
+    /// The place of the system that a line is of. `asked`: the line before asks for the kernel.
     pub(super) fn of(
         &mut self,
         number: u64,
         prefix: &Prefix,
         boot: Option<&str>,
         text: &str,
+        asked: bool,
     ) -> usize {
-        let named = kernel(text);
+        let named = kernel(text, prefix.starts, asked);
         let run = match self.current.get_mut(&prefix.host) {
             Some(run) => run,
-            None => return self.begin(number, prefix, boot, named.map(|named| named.0)),
+            None => return self.begin(number, prefix, boot, named.map(|named| named.release)),
         };
         let seconds = prefix.seconds.unwrap_or(run.seconds);
         let other_boot = boot.is_some() && run.boot.is_some() && boot != run.boot.as_deref();
         let earlier = seconds + SLACK_SECONDS < run.seconds;
         let known = self.all[run.place].kernel.as_deref();
-        let other_kernel = named.is_some_and(|(release, start)| {
-            known.is_some_and(|known| known != release || start) || (start && run.lines > 3)
+        let other_kernel = named.as_ref().is_some_and(|named| match named.weight {
+            Weight::Start => known.is_some() || run.lines > 3,
+            Weight::Said => known.is_some_and(|known| known != named.release),
+            Weight::Hint => false,
         });
         if other_boot || earlier || other_kernel {
-            return self.begin(number, prefix, boot, named.map(|named| named.0));
+            return self.begin(number, prefix, boot, named.map(|named| named.release));
         }
         run.seconds = seconds;
         run.lines += 1;
-        if let Some((release, _)) = named {
-            self.all[run.place].kernel = Some(release.to_owned());
+        let is_hint = named
+            .as_ref()
+            .is_some_and(|named| named.weight == Weight::Hint);
+        if let Some(named) = named.filter(|_| !is_hint || known.is_none()) {
+            self.all[run.place].kernel = Some(named.release.to_owned());
         }
         run.place
     }
@@ -92,6 +101,7 @@ impl Systems {
             host: prefix.host.clone(),
             kernel: kernel.map(str::to_owned),
             first_line: number,
+            facts: Vec::new(),
         });
         let place = self.all.len() - 1;
         let run = Run {
@@ -102,6 +112,25 @@ impl Systems {
         };
         self.current.insert(prefix.host.clone(), run);
         place
+    }
+
+    /// Notes what a line says of a system.
+    pub(super) fn note(&mut self, system: usize, facts: Vec<&'static str>) {
+        let known = &mut self.all[system].facts;
+        for fact in facts {
+            if !known.contains(&fact) {
+                known.push(fact);
+            }
+        }
+    }
+
+    /// Whether a text says something of a system, or, if it says nothing of that one, of any.
+    pub(super) fn says(&self, system: usize, fact: &str) -> bool {
+        let of = match self.all[system].facts.is_empty() {
+            true => self.all.as_slice(),
+            false => &self.all[system..=system],
+        };
+        of.iter().any(|system| system.facts.contains(&fact))
     }
 
     /// What follows is another text.
@@ -118,7 +147,7 @@ mod tests {
     fn kernels(lines: &[&str]) -> Vec<Option<String>> {
         let mut systems = Systems::default();
         for (number, line) in (1..).zip(lines) {
-            systems.of(number, &prefix(line), None, line);
+            systems.of(number, &prefix(line), None, line, false);
         }
         systems
             .all
@@ -161,7 +190,7 @@ mod tests {
         let mut systems = Systems::default();
         for number in 0..10_000 {
             let line = format!("Nov 20 10:00:01 host{number} kernel: x");
-            systems.of(number, &prefix(&line), None, &line);
+            systems.of(number, &prefix(&line), None, &line, false);
         }
         assert_eq!(systems.all.len(), MAX_SYSTEMS);
         assert_eq!(systems.current.len(), MAX_SYSTEMS);

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use super::source_code::is_source;
 use crate::catalogue::words;
 use crate::finding::printable;
+use crate::survey::pci::is_listed;
 
 /// Lines about a DSA that are not known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -49,7 +51,7 @@ impl Unknowns {
 }
 
 /// Commands of which a text may show how they were typed.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 22] = [
     "accel-config",
     "cat",
     "cd",
@@ -63,6 +65,7 @@ const COMMANDS: [&str; 20] = [
     "insmod",
     "journalctl",
     "ls",
+    "ldd",
     "lsmod",
     "lspci",
     "modinfo",
@@ -70,6 +73,7 @@ const COMMANDS: [&str; 20] = [
     "perf",
     "rmmod",
     "sudo",
+    "uname",
 ];
 
 /// Whether a plain line is a message about a DSA, and neither a command nor a listing.
@@ -85,19 +89,20 @@ pub(super) fn is_about_dsa(plain: &str) -> bool {
             || names(word, "iax")
     }) || plain.contains("accel-config")
         || plain.contains("/dev/dsa/")
-        || plain.contains("8086:0b25");
+        || is_listed(plain);
     about && !is_shown(plain)
 }
 
 /// Whether a line shows files, values or commands.
 fn is_shown(plain: &str) -> bool {
-    if plain.starts_with(['"', '{', '}', '[', ']', '/', '#', '$', '+'])
+    let is_path = plain.starts_with('/') && !plain.contains(": ");
+    if (is_path || plain.starts_with(['"', '{', '}', '[', ']', '#', '$', '+']))
         && !plain.starts_with("[ ")
         && !is_timed(plain)
     {
         return true;
     }
-    if plain.contains("command line: ") {
+    if !is_timed(plain) && is_source(plain) {
         return true;
     }
     if plain.starts_with("crw")
@@ -124,16 +129,44 @@ fn is_shown(plain: &str) -> bool {
     if is_lsmod || plain.starts_with("filename: ") {
         return true;
     }
-    // A sentence of a person.
-    let prose =
-        plain.split(' ').count() >= 8 && plain.ends_with(['.', '?']) && !plain.contains(": ");
-    if prose && !is_timed(plain) {
+    if is_sentence(plain) {
+        return true;
+    }
+    // `lspci -k`, `ldd`, and the table of SPDK's setup.sh.
+    let of_listing = ["kernel driver in use:", "kernel modules:", "subsystem:"];
+    if of_listing.iter().any(|head| plain.starts_with(head))
+        || plain.contains(" => /")
+        || (plain.contains(" 8086 ") && !plain.contains(": "))
+    {
         return true;
     }
     // Names alone, as `ls` lists them.
     plain
         .split(' ')
         .all(|word| !word.contains(':') && word.contains(|c: char| c.is_ascii_digit()))
+}
+
+/// Words of sentences, of which messages of programs have few.
+const OF_SENTENCES: [&str; 30] = [
+    "a", "and", "are", "but", "can", "did", "do", "does", "have", "how", "i", "if", "in", "is",
+    "it", "my", "of", "please", "so", "that", "the", "then", "this", "to", "was", "we", "what",
+    "when", "which", "you",
+];
+
+/// Whether a line is a sentence of a person, or part of one.
+fn is_sentence(plain: &str) -> bool {
+    if is_timed(plain) {
+        return false;
+    }
+    let count = plain.split(' ').count();
+    let ends = plain.ends_with(['.', '?']);
+    if count >= 8 && ends && !plain.contains(": ") {
+        return true;
+    }
+    let words = words(plain).filter(|word| OF_SENTENCES.contains(word));
+    // A message names its program first: `accel-config: it is ...`.
+    let first = plain.split(' ').next().unwrap_or_default();
+    count >= 7 && words.count() >= 2 && !first.ends_with(':') && !first.starts_with("/dev/")
 }
 
 fn is_timed(plain: &str) -> bool {
@@ -154,6 +187,8 @@ mod tests {
             "cannot find dsa0 here",
             "enqcmd is not what it was",
             "qemu-system-x86_64: /dev/dsa/wq4.0: something new",
+            "/dev/dsa/wq0.0: keine ahnung",
+            "[ 4.2] idxd 0000:e7:02.0: new: desc->src1_addr 22, sg_dma_len(sg) 4;",
         ] {
             assert!(is_about_dsa(line), "{line}");
         }
@@ -172,6 +207,13 @@ mod tests {
             "idxd_bus 16384 2 iaa_crypto,idxd",
             "filename: /lib/modules/6.2.0-31-generic/kernel/drivers/dma/idxd/idxd.ko",
             "/sys/bus/dsa/devices/dsa0",
+            "when i run `dmesg | grep idxd` i get:",
+            "4. idxd device is in halted state due to reset_devices",
+            "so how can i use the dsa0 in the qemu? it works on the host,",
+            "kernel driver in use: idxd",
+            "idxd 0000:6a:01.0 8086 0b25 0 idxd - -",
+            "libaccel-config.so.1 => /usr/lib64/libaccel-config.so.1 (0x00007f14c4bdf000)",
+            "ldd /usr/bin/accel-config",
         ] {
             assert!(!is_about_dsa(line), "{line}");
         }

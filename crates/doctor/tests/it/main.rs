@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests, too, fail by panic")]
 
+mod crashes;
 mod fixtures;
 mod hostile;
 mod messages;

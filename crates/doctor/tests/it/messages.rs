@@ -3,7 +3,12 @@
 use dray_doctor::{Explanation, Severity, Texts};
 
 /// A line of each message, by who prints it, and how many there are.
-const SOURCES: [(&str, &str, usize); 16] = [
+const SOURCES: [(&str, &str, usize); 17] = [
+    (
+        "Linux, drivers/crypto/intel/iaa",
+        include_str!("../messages/iaa-crypto.txt"),
+        12,
+    ),
     (
         "Linux, drivers/dma/idxd",
         include_str!("../messages/idxd.txt"),

@@ -63,6 +63,13 @@ fn a_module_that_no_kernel_has_is_named_as_such() {
     assert!(what.contains("no release") && advice.contains("vfio-pci"));
     let (what, _) = one("modprobe: FATAL: Module idxd not found in directory /lib/modules/5.15.0");
     assert!(!what.contains("no release"), "{what}");
+    let (_, advice) = one("modprobe: FATAL: Module idxd not found in directory /lib/modules/6.2.0");
+    assert!(advice.contains("linux-modules-extra"), "{advice}");
+    let (what, advice) = one("modprobe: FATAL: Module idxd is builtin.");
+    assert!(
+        what.contains("built into") && advice.contains("unbind"),
+        "{advice}"
+    );
 }
 
 #[test]
@@ -135,4 +142,146 @@ fn a_pcie_error_that_names_the_function_of_a_dsa_is_not_passed_over() {
         .read("log", std::io::Cursor::new(text.into_bytes()))
         .unwrap();
     assert_eq!(texts.finish().unknown.count, 1);
+}
+
+#[test]
+fn what_follows_from_a_message_stands_behind_it() {
+    let whats = |text: &'static str| -> Vec<String> {
+        let findings = read(text).findings;
+        findings.into_iter().map(|finding| finding.what).collect()
+    };
+    let halted = whats(
+        "[ 18.6] idxd 0000:00:01.0: Device is HALTED!\n\
+         [ 18.6] idxd 0000:00:01.0: Intel(R) IDXD DMA Engine init failed\n\
+         [ 18.6] idxd: probe of 0000:00:01.0 failed with error -6\n",
+    );
+    assert_eq!(halted.len(), 3);
+    assert!(halted[0].contains("halted"), "{halted:?}");
+    let shared = whats(
+        "Error[0x800c0000] iax1: wq error - no shared wq support (platform configuration error)\n\
+         [ 245.7] idxd 0000:75:01.0: Unable to turn on user SVA feature.\n\
+         [ 419.3] idxd 0000:75:02.0: No shared wq support but configured.\n",
+    );
+    assert!(
+        shared[0].starts_with("idxd found no shared virtual addressing"),
+        "{shared:?}"
+    );
+    // Nothing failed: the device was enabled before.
+    let skipped = read(
+        "dsa0 is in enabled state already, skipping...\n\nfailed in dsa0\n\nenabled 0 device(s) out of 1\n",
+    );
+    assert_eq!(skipped.findings.len(), 1, "{skipped:?}");
+    assert_eq!(skipped.worst(), Some(Severity::Warning));
+    // Two lines of one failure.
+    let failed = read("failed in dsa0/wq0.1\nenabled 0 wq(s) out of 1\n");
+    assert_eq!(failed.findings.len(), 1, "{failed:?}");
+    assert_eq!(failed.findings[0].count, 2);
+}
+
+#[test]
+fn a_text_in_which_something_crashed_is_not_called_well() {
+    let healthy = "[ 7.9] idxd 0000:6a:01.0: Intel(R) Accelerator Device (v100)\n";
+    for crash in [
+        "terminate called after throwing an instance of 'std::logic_error'",
+        "Aborted (core dumped)",
+        "Segmentation fault",
+        "[ 9.0] BUG: kernel NULL pointer dereference, address: 0000000000000038",
+        "[ 9.0] Oops: 0000 [#1] PREEMPT SMP NOPTI",
+    ] {
+        let mut texts = Texts::new();
+        let text = format!("{healthy}{crash}\n");
+        texts
+            .read("log", std::io::Cursor::new(text.into_bytes()))
+            .unwrap();
+        let shown = dray_doctor::messages(&texts.finish(), 200);
+        assert!(!shown.contains("Nothing is wrong"), "{shown}");
+        assert!(shown.contains(crash), "{shown}");
+    }
+    assert!(dray_doctor::messages(&read(healthy), 200).contains("Nothing is wrong"));
+    let (what, _) =
+        one("  what():  An error acquired during job execution.\nAborted (core dumped)\n");
+    assert!(what.contains("QPL"), "{what}");
+}
+
+#[test]
+fn source_text_and_patches_report_nothing() {
+    let explanation = read(
+        "diff --git a/drivers/dma/idxd/init.c b/drivers/dma/idxd/init.c\n\
+         --- a/drivers/dma/idxd/init.c\n+++ b/drivers/dma/idxd/init.c\n\
+         @@ -514,13 +514,14 @@ static int idxd_probe(struct idxd_device *idxd)\n\
+         +               dev_warn(dev, \"Unable to turn on user SVA feature.\\n\");\n\
+         -               dev_warn(dev,\n\
+         -                        \"User forced SVA off via module param.\\n\");\n\
+         +       put_device(idxd_confdev(idxd));\n",
+    );
+    assert_eq!(explanation.findings, []);
+    assert_eq!(explanation.unknown.count, 0, "{explanation:?}");
+}
+
+#[test]
+fn words_of_a_command_line_count_where_they_stand_on_one() {
+    let (what, _) = one(
+        "$ cat /proc/cmdline\nBOOT_IMAGE=/vmlinuz-6.8.0-45-generic ro module_blacklist=nouveau,idxd\n",
+    );
+    assert!(what.contains("keeps the driver from loading"), "{what}");
+    let (what, _) = one("$ cat /proc/cmdline\nro intel_iommu=off\n");
+    assert!(what.contains("turns VT-d"), "{what}");
+    for text in [
+        "Add idxd to module_blacklist in the kdump kernel command line:\n\n  module_blacklist=idxd,idxd_bus\n",
+        "[ 0.0] Kernel command line: elfcorehdr=0x6b000000 reset_devices module_blacklist=idxd\n",
+    ] {
+        assert_eq!(read(text).findings, [], "{text}");
+    }
+}
+
+#[test]
+fn what_a_text_says_is_done_is_not_advised() {
+    let dmesg = "[ 7.9] idxd 0000:f2:01.0: Unable to turn on user SVA feature.\n";
+    let advice = |line: &str| {
+        let mut texts = Texts::new();
+        let text = format!("$ cat /proc/cmdline\n{line}\n$ dmesg\n{dmesg}");
+        texts
+            .read("log", std::io::Cursor::new(text.into_bytes()))
+            .unwrap();
+        texts.finish().findings[0].fix.advice.clone()
+    };
+    assert!(advice("ro quiet=1").contains("intel_iommu=on,sm_on, and VT-d"));
+    let scalable = advice("BOOT_IMAGE=/vmlinuz ro intel_iommu=on,sm_on iommu=pt");
+    assert!(scalable.contains("has scalable mode already") && scalable.contains("try no5lvl"));
+    assert!(advice("ro intel_iommu=on,sm_on no5lvl").contains("try without no5lvl"));
+}
+
+#[test]
+fn a_refused_queue_of_iaa_crypto_is_told_from_one_of_programs() {
+    let refused = "[ 56.8] user: probe of wq15.0 failed with error -95\n";
+    let explanation = read(refused);
+    assert_eq!(explanation.worst(), Some(Severity::Warning));
+    let (_, advice) = one(refused);
+    assert!(advice.starts_with("Harmless if"), "{advice}");
+    let (_, advice) = one(
+        "[ 5.0] idxd: crypto: iaa_crypto now ENABLED\n[ 56.8] user: probe of wq15.0 failed with error -95\n",
+    );
+    assert!(advice.starts_with("iaa_crypto is on"), "{advice}");
+}
+
+#[test]
+fn who_is_told_to_load_the_driver_again_is_told_where_that_crashes() {
+    for text in [
+        "[ 1.0] idxd 0000:6a:01.0: idxd halted, need FLR.\n",
+        "[ 1.0] idxd 0000:6a:01.0: Unable to turn on user SVA feature.\n",
+        "libaccfg: accfg_wq_set_size: wq0.0: write failed: Invalid argument\n",
+    ] {
+        let explanation = read(text);
+        let fix = &explanation.findings[0].fix;
+        assert!(
+            fix.commands
+                .iter()
+                .any(|line| line == "sudo modprobe -r idxd"),
+            "{text}"
+        );
+        assert!(
+            fix.advice.contains("6.12.30") && fix.advice.contains("restart"),
+            "{text}"
+        );
+    }
 }

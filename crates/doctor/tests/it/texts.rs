@@ -62,6 +62,12 @@ fn a_message_is_found_in_every_form() {
         SVA.to_uppercase().into(),
         SVA.replace(' ', "  ").into(),
         gzip(SVA.as_bytes()),
+        format!(
+            "=C2=A0=C2=A0[=C2=A0 7.927634]=C2=A0{}=\n{}",
+            &SVA[..40],
+            &SVA[40..]
+        )
+        .into(),
         [gzip(b"[ 1.0] x\n"), gzip(SVA.as_bytes())].concat(),
         marked,
     ];
@@ -256,6 +262,70 @@ fn faults_of_other_devices_are_notes() {
 }
 
 #[test]
+fn every_function_of_a_line_and_of_a_listing_is_a_dsa_of_the_text() {
+    let named = "idxd 0000:11:01.0: x idxd 0000:6a:01.0: y\n";
+    for dsas in [
+        named,
+        "6a:01.0 System peripheral [0880]: Intel Corporation Device [8086:0b25]\n",
+        "6a:01.0 0880: 8086:1212\n",
+    ] {
+        let explanation = read(format!("{dsas}{FAULT}\n"));
+        let fault = what(&explanation);
+        assert!(fault[0].contains("(device 6a:01.0)"), "{dsas}: {fault:?}");
+    }
+}
+
+#[test]
+fn what_any_device_may_cause_is_no_error_where_no_dsa_is_named() {
+    for line in [
+        "[ 33.5] DMAR: VT-d detected Invalidation Queue Error: Reason f\n",
+        "[ 401.2] dmatest: dma0chan0-copy0: result #1: 'test timed out' with src_off=0x40 dst_off=0x8c0 len=0x3180 (0)\n",
+    ] {
+        let alone = read(line);
+        assert_eq!(alone.worst(), Some(Severity::Warning), "{line}");
+        assert!(what(&alone)[0].contains("no line names a DSA"), "{alone:?}");
+        let with = read(format!(
+            "idxd 0000:6a:01.0: Intel(R) Accelerator Device (v100)\n{line}"
+        ));
+        assert_eq!(with.worst(), Some(Severity::Error), "{line}");
+    }
+}
+
+#[test]
+fn a_message_that_lost_its_end_or_the_start_of_a_text_is_found() {
+    for text in [
+        &format!("[    7.9] {}", &SVA[..SVA.len() - 5])[..],
+        &format!("{}\n[ 8.0] eth0: up\n", &SVA[22..]),
+    ] {
+        let explanation = read(text);
+        assert!(
+            what(&explanation)[0].contains("shared virtual addressing"),
+            "{text}"
+        );
+        assert_eq!(explanation.unknown.count, 0, "{text}");
+    }
+    for text in [
+        "[ 1.0] idxd 0000:6a:01.0: Unable to\n",
+        "[ 1.0] eth0: up\nle to turn on user SVA feature.\n",
+        "[ 1.0] nvme 0000:01:00.0: Unable to turn on user SVA fea\n",
+    ] {
+        assert_eq!(read(text).findings, [], "{text}");
+    }
+}
+
+#[test]
+fn a_line_of_a_log_is_quoted_rather_than_a_heading() {
+    let log = format!("[    7.9] {SVA}");
+    let explanation = read(format!("# {SVA} why?\nI get {SVA}\n{log}\n"));
+    assert_eq!(
+        explanation.findings[0].seen[0].says,
+        log.replace("    ", " ")
+    );
+    assert_eq!(explanation.findings[0].seen[0].line, 3);
+    assert_eq!(explanation.findings[0].count, 3);
+}
+
+#[test]
 fn unknown_lines_about_a_dsa_are_counted_and_shown() {
     let explanation = read(
         "[ 1.0] idxd 0000:6a:01.0: a new thing\n[ 2.0] idxd 0000:6a:01.0: a new thing\n[ 3.0] eth0: up\n",
@@ -273,7 +343,7 @@ fn unknown_lines_about_a_dsa_are_counted_and_shown() {
 fn what_is_no_text_is_refused_with_its_kind() {
     assert!(matches!(refuse(""), TextError::Empty));
     assert!(matches!(refuse(gzip(b"")), TextError::Empty));
-    assert!(matches!(refuse(vec![0; 5000]), TextError::Empty));
+    assert!(matches!(refuse(vec![0; 5000]), TextError::Binary(_)));
     assert!(matches!(
         refuse(b"\x7fELF\x02\x01\x01\0".to_vec()),
         TextError::Binary(_)

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::accesses::Accesses;
 use super::flight::{Flight, Operands, Party, race};
 use super::in_flight::InFlight;
+use dray_device::Accesses;
 
 /// Those since the last fence, by their number.
 #[derive(Debug)]

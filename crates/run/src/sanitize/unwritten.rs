@@ -5,8 +5,8 @@
 
 use dray_remote::{PageState, Spaces};
 
-use super::accesses::Accesses;
 use super::resume::Partial;
+use dray_device::Accesses;
 
 const PAGE: u64 = 4096;
 /// Pages of a rest that are looked at for one to remember.
