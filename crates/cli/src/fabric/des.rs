@@ -59,7 +59,7 @@ impl<'t> Des<'t> {
             payload: flow.packets.payload,
             request: flow.packets.request,
             is_halved: flow.packets.is_halved,
-            rate_gib_s: rate(flow),
+            rate_gib_s: rate(&flow),
             window_bytes: Some(window(flow.outstanding_bytes)),
             ..Source::new(&index.to_string(), from, to)
         })
