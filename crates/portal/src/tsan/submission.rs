@@ -305,7 +305,7 @@ mod tests {
         let member = |n: u64| Descriptor::memmove(at(&from), at(&to) + n, 8);
         let list = [member(0), member(8)];
         let list: &[Words; 2] = zerocopy::transmute_ref!(&list);
-        let record = vec![0u64; 8];
+        let record = [0u64; 8];
         let record = (record.as_ptr().addr() as u64).next_multiple_of(RECORD);
         let batch = Descriptor::batch(list.as_ptr().addr() as u64, 2).with_completion(record);
         let mut steps = Steps {

@@ -1,5 +1,5 @@
 //! The runtime's functions that programs call before they write memory. A thread that comes here has read the record that it
-//! [looked at](super::pending).
+//! looked at (`pending`).
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
