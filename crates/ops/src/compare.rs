@@ -11,6 +11,9 @@ use crate::prefetch;
 /// Bytes of two buffers that are compared without a branch.
 const GROUP: usize = 128;
 
+/// Bytes of two buffers that are, where there is much to compare.
+const BLOCK: usize = 4 * GROUP;
+
 /// Bytes of one buffer that are: as many loads.
 const PATTERN_GROUP: usize = 2 * GROUP;
 
@@ -28,7 +31,7 @@ pub fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
 #[inline]
 fn compare_at(level: Level, a: &[u8], b: &[u8]) -> Option<usize> {
     match level {
-        Level::Baseline => in_groups(a, b, |a, b| a != b, |a, b| a != b),
+        Level::Baseline => in_groups(a, b, |a, b| a != b, |a, b| a != b, |a, b| a != b),
         // SAFETY: a level is only made where the processor has its instructions.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { avx2::compare(a, b) },
@@ -38,7 +41,7 @@ fn compare_at(level: Level, a: &[u8], b: &[u8]) -> Option<usize> {
     }
 }
 
-/// As [`compare`]; `differ` says whether two groups do, `lines_differ` whether two lines do. All of it is
+/// As [`compare`]; the functions say whether two groups, two lines and two blocks differ. All of it is
 /// inlined where they have their instructions, because three calls take as long as a KiB.
 #[inline(always)]
 fn in_groups(
@@ -46,6 +49,7 @@ fn in_groups(
     b: &[u8],
     differ: impl Fn(&[u8; GROUP], &[u8; GROUP]) -> bool,
     lines_differ: impl Fn(&[u8; LINE], &[u8; LINE]) -> bool,
+    blocks_differ: impl Fn(&[u8; BLOCK], &[u8; BLOCK]) -> bool,
 ) -> Option<usize> {
     let common = a.len().min(b.len());
     let (a_all, b_all) = (&a[..common], &b[..common]);
@@ -62,11 +66,19 @@ fn in_groups(
     if first > 0 && lines_differ(a_first, b_first) {
         return exact(a, b, 0);
     }
-    let (a_groups, rest) = a_all[first..].as_chunks::<GROUP>();
-    let b_groups = b_all[first..].as_chunks::<GROUP>().0;
+    let (a_blocks, rest) = a_all[first..].as_chunks::<BLOCK>();
+    let b_blocks = b_all[first..].as_chunks::<BLOCK>().0;
+    for (n, (a_block, b_block)) in a_blocks.iter().zip(b_blocks).enumerate() {
+        if blocks_differ(a_block, b_block) {
+            return exact(a, b, first + n * BLOCK);
+        }
+    }
+    let done = common - rest.len();
+    let (a_groups, rest) = rest.as_chunks::<GROUP>();
+    let b_groups = b_all[done..].as_chunks::<GROUP>().0;
     for (n, (a_group, b_group)) in a_groups.iter().zip(b_groups).enumerate() {
         if differ(a_group, b_group) {
-            return exact(a, b, first + n * GROUP);
+            return exact(a, b, done + n * GROUP);
         }
     }
     if !rest.is_empty() && differ(a_last, b_last) {

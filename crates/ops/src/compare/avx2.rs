@@ -1,8 +1,8 @@
 //! With vectors of 32 bytes.
 
 use std::arch::x86_64::{
-    __m256i, _mm256_loadu_si256, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256,
-    _mm256_testz_si256, _mm256_xor_si256,
+    __m256i, _mm256_and_si256, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8,
+    _mm256_set1_epi64x,
 };
 
 use crate::prefetch;
@@ -12,7 +12,13 @@ use super::{PATTERN_GROUP, in_groups};
 /// As [`compare`](super::compare).
 #[target_feature(enable = "avx2")]
 pub(super) fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
-    in_groups(a, b, |a, b| differ(a, b), |a, b| differ(a, b))
+    in_groups(
+        a,
+        b,
+        |a, b| differ(a, b),
+        |a, b| differ(a, b),
+        |a, b| differ(a, b),
+    )
 }
 
 /// Index of the first group that differs from a pattern.
@@ -34,11 +40,11 @@ fn differ(a: &[u8], b: &[u8]) -> bool {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn any_differs(pairs: impl Iterator<Item = (__m256i, __m256i)>) -> bool {
-    let mut any = _mm256_setzero_si256();
+    let mut all = _mm256_set1_epi64x(-1);
     for (a, b) in pairs {
-        any = _mm256_or_si256(any, _mm256_xor_si256(a, b));
+        all = _mm256_and_si256(all, _mm256_cmpeq_epi8(a, b));
     }
-    _mm256_testz_si256(any, any) == 0
+    _mm256_movemask_epi8(all) != -1
 }
 
 #[inline]

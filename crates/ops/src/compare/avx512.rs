@@ -15,7 +15,13 @@ use super::{PATTERN_GROUP, in_groups};
 /// As [`compare`](super::compare).
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn compare(a: &[u8], b: &[u8]) -> Option<usize> {
-    in_groups(a, b, |a, b| differ(a, b), |a, b| differ(a, b))
+    in_groups(
+        a,
+        b,
+        |a, b| differ(a, b),
+        |a, b| differ(a, b),
+        |a, b| differ(a, b),
+    )
 }
 
 /// Index of the first group that differs from a pattern.
