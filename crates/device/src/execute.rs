@@ -10,7 +10,6 @@ mod fill;
 mod touch;
 pub(crate) mod untranslated;
 
-pub use dif::dif_block_bytes;
 use dray_spec::{CompletionRecord, Descriptor, Flags, Opcode, Status};
 
 use crate::extent::{Buffer, Extent, destination, source};

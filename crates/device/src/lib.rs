@@ -6,7 +6,6 @@
 //! send. How long anything takes, and who moves the bytes, is the runner's business: in modelled
 //! time an event queue and [`execute`], in real time threads.
 
-mod accesses;
 mod arbiter;
 mod batch;
 mod capabilities;
@@ -29,7 +28,6 @@ mod rule;
 mod task;
 mod work;
 
-pub use accesses::Accesses;
 pub use capabilities::Capabilities;
 pub use check::{
     PLAIN_FLAGS, Rejection, SOFTWARE_OPERATIONS, check_operands, check_software, is_inter_domain,
@@ -38,7 +36,7 @@ pub use config::{ConfigError, DeviceConfig, GroupConfig, PciConfig, WorkQueueCon
 pub use device::Device;
 pub use dray_spec::{Portal, Submission, WorkQueueMode};
 pub use effect::{DescriptorResult, Effect, Origin};
-pub use execute::{Payload, dif_block_bytes, execute};
+pub use execute::{Payload, execute};
 pub use fidelity::{Fidelity, FidelityCounts};
 pub use idpt::{AddressSpace, Domain, Domains, IdptConfig, IdptEntry};
 pub use job::WorkId;

@@ -1,7 +1,7 @@
 //! Operations in parts: a range of one as an operation of its own, what is left of one, and what
 //! the records of the parts say together.
 
-use dray_ops::{BlockSize, DestinationDifFlags, SourceDifFlags, Tags};
+use dray_ops::{DestinationDifFlags, SourceDifFlags, Tags};
 use dray_placement::{Cut, Piece, Rest};
 use dray_spec::{CompletionRecord, Descriptor, DifTags, Flags, Opcode, Status};
 
@@ -32,7 +32,7 @@ pub(crate) fn granule(operation: &Operation) -> Option<u32> {
 /// Bytes of one block of a DIF operation in its source and in its destination.
 #[inline]
 fn block_bytes(opcode: Opcode, d: &Descriptor) -> (usize, usize) {
-    dray_device::dif_block_bytes(opcode, BlockSize::from_bits(d.dif_flags()))
+    dray_spec::dif::block_bytes(opcode, d.dif_flags())
 }
 
 /// Whether a queue whose largest transfer has `most` bytes executes it in parts, if it must.

@@ -1,7 +1,5 @@
 //! Page faults that an operation takes without getting on, and when to stop resolving them.
 
-use dray_device::dif_block_bytes;
-use dray_ops::BlockSize;
 use dray_placement::PAGE;
 use dray_spec::{Flags, Opcode};
 
@@ -79,8 +77,7 @@ fn operand_bytes(operation: &Operation) -> [u64; 3] {
         | Opcode::DifStrip
         | Opcode::DifUpdate
         | Opcode::DixGenerate) => {
-            let block = BlockSize::from_bits(d.dif_flags());
-            let (read, written) = dif_block_bytes(opcode, block);
+            let (read, written) = dray_spec::dif::block_bytes(opcode, d.dif_flags());
             [len, len.div_ceil(read as u64) * written as u64, 0]
         }
         _ => [0; 3],

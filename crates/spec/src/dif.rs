@@ -1,4 +1,26 @@
-//! Tags of data integrity operations, in descriptors and in completion records.
+//! Tags of data integrity operations, in descriptors and in completion records, and the sizes of blocks.
+
+use crate::Opcode;
+
+/// Bytes of data in a block, by bits 1:0 of the DIF flags (spec 8.3.14).
+const BLOCKS: [usize; 4] = [512, 520, 4096, 4104];
+/// Bytes of a field behind a block.
+const FIELD: usize = 8;
+
+/// Bytes of one block in the source and in the destination of any of the five DIF operations, with these DIF flags (spec
+/// 8.3.14 to 8.3.18).
+#[inline]
+pub const fn block_bytes(opcode: Opcode, dif_flags: u8) -> (usize, usize) {
+    let data = BLOCKS[(dif_flags & 3) as usize];
+    let protected = data + FIELD;
+    match opcode {
+        Opcode::DifCheck => (protected, 0),
+        Opcode::DifInsert => (data, protected),
+        Opcode::DifStrip => (protected, data),
+        Opcode::DifUpdate => (protected, protected),
+        _ => (data, FIELD),
+    }
+}
 
 /// Reference tag, application tag mask and application tag: 8 bytes in this order (spec 8.3.14).
 ///

@@ -9,6 +9,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod accesses;
 pub mod capability;
 pub mod completion;
 pub mod descriptor;
@@ -21,6 +22,7 @@ pub mod registers;
 pub mod rules;
 pub mod status;
 
+pub use accesses::Accesses;
 pub use capability::{EngineCap, GenCap, GroupCap, OpCap, ParseOpCapError, WqCap};
 pub use completion::CompletionRecord;
 pub use descriptor::{Descriptor, WindowFlags};

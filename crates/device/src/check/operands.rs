@@ -1,10 +1,9 @@
 //! Sizes, alignments, overlaps: what the operands of each operation must be (spec 5.4, 8.3).
 
-use dray_ops::{BlockSize, DELTA_ENTRY_BYTES, DELTA_MAX_BYTES};
-use dray_spec::{Descriptor, Flags, GenCap, Opcode, Status};
+use dray_ops::{DELTA_ENTRY_BYTES, DELTA_MAX_BYTES};
+use dray_spec::{Descriptor, Flags, GenCap, Opcode, Status, dif};
 
 use super::{Rejection, refuse_if};
-use crate::execute::dif_block_bytes;
 use crate::{DeviceConfig, WorkQueueConfig};
 
 /// Deltas that one cache line can give, in bytes: the smallest record to create (spec 8.3.8).
@@ -196,7 +195,7 @@ fn check_dif(opcode: Opcode, d: &Descriptor) -> Result<(), Rejection> {
     // Flag bytes that the operation does not have are reserved as a whole (spec 8.3.17.1, .3).
     let reserved = d.dif_flags() & 0xf0 != 0 || d.destination_dif_flags() & 0x07 != 0;
     refuse_if(reserved, Status::NONZERO_RESERVED)?;
-    let (from, to) = dif_block_bytes(opcode, BlockSize::from_bits(d.dif_flags()));
+    let (from, to) = dif::block_bytes(opcode, d.dif_flags());
     let (from, to) = (from as u64, to as u64);
     let size = u64::from(d.size);
     refuse_if(!size.is_multiple_of(from), Status::TRANSFER_SIZE)?;

@@ -1,9 +1,8 @@
 //! Data integrity fields: check, insert, strip, update, generate apart (spec 8.3.14 to 8.3.18).
 
-use dray_ops::{
-    BadBlock, BlockSize, DestinationDifFlags, DifError, DifFlags, SourceDifFlags, Tags,
-};
-use dray_ops::{DIF_BYTES, UpdateTags};
+use dray_ops::UpdateTags;
+use dray_ops::{BadBlock, DestinationDifFlags, DifError, DifFlags, SourceDifFlags, Tags};
+use dray_spec::dif::block_bytes;
 use dray_spec::{Descriptor, DifTags, Opcode, Status};
 
 use super::{Run, success};
@@ -20,20 +19,6 @@ struct Fields {
     source: SourceDifFlags,
     destination: DestinationDifFlags,
     tags: UpdateTags,
-}
-
-/// Bytes of one block in the source and in the destination of any of the five DIF operations (spec 8.3.14 to
-/// 8.3.18).
-#[inline]
-pub fn dif_block_bytes(opcode: Opcode, size: BlockSize) -> (usize, usize) {
-    let (data, protected) = (size.bytes(), size.protected_bytes());
-    match opcode {
-        Opcode::DifCheck => (protected, 0),
-        Opcode::DifInsert => (data, protected),
-        Opcode::DifStrip => (protected, data),
-        Opcode::DifUpdate => (protected, protected),
-        _ => (data, DIF_BYTES),
-    }
 }
 
 impl Fields {
@@ -63,7 +48,7 @@ impl Fields {
 
     #[inline]
     fn steps(&self) -> (usize, usize) {
-        dif_block_bytes(self.opcode, self.flags.block_size())
+        block_bytes(self.opcode, self.flags.block_size().into_bits())
     }
 
     /// Carries out whole blocks, of which the first has `tags`; both buffers have the sizes of

@@ -217,3 +217,16 @@ proptest! {
         prop_assert!(resumed == expected, "memory differs");
     }
 }
+
+/// The sheet of the specification's sizes and the operations' own are one.
+#[test]
+fn blocks_of_dif_are_as_large_for_the_specification_as_for_the_operations() {
+    use dray_ops::{BlockSize, DIF_BYTES};
+    for size in BlockSize::ALL {
+        let of = |opcode| dray_spec::dif::block_bytes(opcode, size.into_bits());
+        let (data, protected) = (size.bytes(), size.protected_bytes());
+        assert_eq!(of(Opcode::DifInsert), (data, protected));
+        assert_eq!(of(Opcode::DifStrip), (protected, data));
+        assert_eq!(of(Opcode::DixGenerate), (data, DIF_BYTES));
+    }
+}

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dray_device::Accesses;
+use dray_spec::Accesses;
 use dray_spec::{Descriptor, Opcode};
 use zerocopy::transmute;
 

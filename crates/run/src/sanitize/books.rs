@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_device::{Accesses, WorkId};
+use dray_device::WorkId;
 use dray_realtime::Watch as Device;
 use dray_remote::Spaces;
+use dray_spec::Accesses;
 use dray_spec::{CompletionRecord, Opcode, Status};
 
 use super::budget::Budget;

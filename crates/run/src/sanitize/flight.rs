@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dray_device::Accesses;
+use dray_spec::Accesses;
 use dray_spec::{Descriptor, Flags};
 
 use crate::processes::Pid;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::flight::{Flight, Operands, Party, race};
 use super::in_flight::InFlight;
-use dray_device::Accesses;
+use dray_spec::Accesses;
 
 /// Those since the last fence, by their number.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use dray_remote::{PageState, Spaces};
 
 use super::resume::Partial;
-use dray_device::Accesses;
+use dray_spec::Accesses;
 
 const PAGE: u64 = 4096;
 /// Pages of a rest that are looked at for one to remember.

@@ -1,7 +1,7 @@
 //! Memory of a descriptor in flight, looked at when it is accepted, before it is executed, and at its end.
 
-use dray_device::Accesses;
 use dray_remote::{PageState, Spaces};
+use dray_spec::Accesses;
 
 const PAGE: u64 = 4096;
 

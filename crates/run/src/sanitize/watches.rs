@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dray_device::Accesses;
 use dray_remote::Spaces;
+use dray_spec::Accesses;
 use dray_spec::{Descriptor, Opcode};
 use zerocopy::TryFromBytes;
 

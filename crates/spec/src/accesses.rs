@@ -1,11 +1,8 @@
 //! Which bytes a descriptor reads and writes, by its fields alone.
 
-use std::ops::Range;
+use core::ops::Range;
 
-use dray_ops::BlockSize;
-use dray_spec::{Descriptor, Flags, Opcode};
-
-use crate::dif_block_bytes;
+use crate::{Descriptor, Flags, Opcode, dif};
 
 /// Bytes of a completion record.
 const RECORD: u64 = 32;
@@ -50,7 +47,7 @@ impl Accesses {
                 | Opcode::DifUpdate
                 | Opcode::DixGenerate),
             ) => {
-                let (read, written) = dif_block_bytes(opcode, BlockSize::from_bits(d.dif_flags()));
+                let (read, written) = dif::block_bytes(opcode, d.dif_flags());
                 reads[0] = first;
                 writes[0] = (d.address2, size / read as u64 * written as u64);
             }
