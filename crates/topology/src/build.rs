@@ -12,11 +12,20 @@ use super::{
 use crate::PcieError;
 
 /// Nodes that a file may have.
+/// Links of other kinds that a file may say it does not have.
+const LEFT_OUT: [&str; 3] = ["nvlink", "xgmi", "c2c"];
 const MAX_NODES: usize = 100_000;
 
 pub(super) fn build(mut file: TopologyFile, file_name: &str) -> Result<Topology, PcieError> {
     let rules = Rules { file: file_name };
     rules.word("name", &file.name)?;
+    for kind in &file.left_out {
+        if !LEFT_OUT.contains(&kind.as_str()) {
+            let kind = kind.escape_debug();
+            let rule = format!("left_out: `{kind}` is none of {}", LEFT_OUT.join(", "));
+            return Err(rules.error("file", rule));
+        }
+    }
     if let Some(tree) = file.fat_tree.take() {
         fat_tree::expand(&tree, &mut file, &rules)?;
     }

@@ -24,7 +24,7 @@ enum Open {
     Pci(PciNode),
     /// A NUMA node, where it is known.
     Cpu(Option<u32>),
-    /// Of the generation that its compute capability has, if its link says nothing.
+    /// Of the generation that its compute capability has, if its link says nothing, or may be idle.
     Gpu(Option<u32>),
     Nic,
     /// A port of a NIC, with its speed, Mbit/s.
@@ -184,7 +184,9 @@ impl Document {
                 if !matches!(node.class >> 16, 0x02 | 0x03 | 0x0b | 0x12) {
                     node.class = class;
                 }
-                node.link.max_generation = node.link.max_generation.or(most);
+                // A link that says Gen1 or 2 may be idle; a faster one is what the slot has.
+                let is_idle = node.link.generation.is_none_or(|now| now <= 2);
+                node.link.max_generation = node.link.max_generation.or(most.filter(|_| is_idle));
             }
             // A GPU that only NVLink reaches, or an interface of software.
             _ => self.virtual_nics += 1,

@@ -146,7 +146,8 @@ const WIDE_GPU: &str = "amd-gpu";
 /// (Gen3 x16), 28.4 and 29.0 from and to an EPYC (Gen4 x16).
 const WIDE: u32 = 256;
 /// Intel's root complexes cut the TLPs that they forward between devices into lines (NCCL's topo.h says so of GPUs'): 45.2 GB/s
-/// have been measured from four drives to a GPU on Gen5 x16 (Xeon 6442Y), 20 and 22 on Gen4 x16, where such TLPs have 45 and 22.7.
+/// have been measured from four drives to a GPU on Gen5 x16 (Xeon 6442Y), 20 between GPUs on Gen4 x16 (Xeon 6430), where such TLPs have
+/// 45.8 and 22.9.
 const INTEL_FORWARDS: u32 = 64;
 /// From a switch's input to its output: PLX' and Microchip's data sheets have 100 to 115 ns for all generations.
 const SWITCH_NS: f64 = 110.0;
@@ -189,9 +190,11 @@ pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, Pc
         left_out,
         mut notes,
     } = tree;
-    let made_by = |maker| roots.iter().any(|root| root.vendor() == Some(maker));
-    let is_amd = is_amd || made_by(AMD);
-    let is_intel = is_intel || made_by(INTEL);
+    let is_amd = is_amd || roots.iter().any(|root| root.vendor() == Some(AMD));
+    // A guest has functions of Intel's chip sets on any processor; its ports are of others.
+    let has_port = |root: &PciNode| root.is_bridge() && !root.below.is_empty();
+    let mut ports = roots.iter().filter(|root| has_port(root));
+    let is_intel = is_intel || ports.any(|port| port.vendor() == Some(INTEL));
     let sockets = sockets(&roots, &packages, &mut notes);
     let count = sockets.values().max().map_or(1, |last| last + 1);
     let mut writer = Writer {
