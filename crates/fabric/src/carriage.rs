@@ -54,8 +54,8 @@ pub(crate) struct Carriage {
     pub(crate) part: f64,
     /// What one of several links between sockets carries, if the path takes one, GiB/s.
     pub(crate) socket_link: Option<f64>,
-    /// A root complex on the path cuts its TLPs.
-    pub(crate) is_cut: bool,
+    /// The place in the path behind the first root complex that cuts its TLPs.
+    pub(crate) cut_at: Option<usize>,
 }
 
 /// What a device or a core does to have data go from one end of `path` to the other: devices read what is in memory, and
@@ -96,28 +96,28 @@ impl Carriage {
             _ => COMPLETION_HEADER,
         };
         // Behind a root complex that cuts what one device writes to another.
-        let mut cut = None;
+        let (mut cut, mut cut_at) = (None, None);
         let is_written = request == 0 && !begins_in_memory(topology, &edges);
-        let cost = |id: &EdgeId| {
+        let cost = |(hop, id): (usize, &EdgeId)| {
             if id.index() >= topology.edges().len() {
                 return 1.0;
             }
             let id = dray_pcie::EdgeId(id.0);
-            let of = |each: u32| {
-                let each = cut.map_or(each, |bytes| each.min(bytes));
-                cost(topology, id, header, each, values)
+            let of = |each: u32| cost(topology, id, header, each, values);
+            let cost = match (cut, is_halved) {
+                (Some(bytes), _) => cost_of_cut(topology, id, payload.min(bytes), values),
+                (None, true) => 0.5 * (of(payload) + of(payload / 2)),
+                (None, false) => of(payload),
             };
-            let cost = match is_halved {
-                true => 0.5 * (of(payload) + of(payload / 2)),
-                false => of(payload),
-            };
-            if is_written {
+            // The greatest rates are those of a root complex that does not.
+            if is_written && values != Values::Greatest {
                 cut = topology.forwarded(id).or(cut);
+                cut_at = cut_at.or(cut.filter(|bytes| *bytes < payload).map(|_| hop + 1));
             }
             cost
         };
-        let mut costs: Vec<f64> = path.iter().map(cost).collect();
-        let is_cut = cut.is_some_and(|bytes| bytes < payload) && !ends_in_memory(topology, &edges);
+        let mut costs: Vec<f64> = path.iter().enumerate().map(cost).collect();
+        let cut_at = cut_at.filter(|_| !ends_in_memory(topology, &edges));
         if costs.iter().all(|cost| *cost == 1.0) {
             costs.clear();
         }
@@ -148,7 +148,7 @@ impl Carriage {
             window,
             part,
             socket_link: socket_link(topology, &edges),
-            is_cut,
+            cut_at,
         }
     }
 }
@@ -245,6 +245,20 @@ fn cost(
         return faster;
     }
     faster * whole(payload, header) / whole(link.mps, WRITE_HEADER)
+}
+
+/// As [`cost`] of a write that a root complex has cut. A capacity that a file gives is of whole TLPs: where the link, as far as
+/// it was read, carries less in small ones, that counts.
+fn cost_of_cut(topology: &Topology, id: dray_pcie::EdgeId, payload: u32, values: Values) -> f64 {
+    let edge = topology.edge(id);
+    let link = topology.link(edge.link);
+    match edge.capacity_given && link.kind != LinkKind::Socket {
+        true => {
+            let rate = LinkRate::of(link.generation, link.width, link.mps);
+            (edge.capacity_gib_s / rate.payload_gib_s(payload)).max(1.0)
+        }
+        false => cost(topology, id, WRITE_HEADER, payload, values),
+    }
 }
 
 /// What the requests for a byte take of an edge, as [`cost`]; nothing between sockets.

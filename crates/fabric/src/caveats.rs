@@ -20,6 +20,7 @@ pub fn caveats<'p>(
 ) -> Vec<String> {
     let (mut defaults, mut sockets) = (BTreeMap::new(), BTreeSet::new());
     let (mut count, mut peers, mut besides) = (0, 0, 0);
+    let mut kinds = BTreeSet::new();
     for path in paths {
         count += 1;
         let path = topology_edges(topology, path);
@@ -32,7 +33,9 @@ pub fn caveats<'p>(
                 defaults.entry(edge.link.0).or_insert(speed);
             }
         }
-        besides += usize::from(has_a_link_beside(topology, &path));
+        let beside = links_beside(topology, &path);
+        besides += usize::from(!beside.is_empty());
+        kinds.extend(beside);
         let unlimited = forwarders(topology, &path);
         if !unlimited.is_empty() {
             peers += 1;
@@ -49,9 +52,9 @@ pub fn caveats<'p>(
     }
     if besides > 0 {
         notes.push(format!(
-            "{besides} of {count} {what} go over PCIe here, and the machine has {} for them, which the topology leaves out: they \
-             may be many times faster",
-            topology.left_out.join(" and ")
+            "{besides} of {count} {what} go over PCIe here; the machine has {}, which the topology leaves out, and where it joins \
+             their ends they may be many times faster",
+            kinds.into_iter().collect::<Vec<_>>().join(" and ")
         ));
     }
     if peers > 0 {
@@ -64,20 +67,23 @@ pub fn caveats<'p>(
     notes
 }
 
-/// Whether the ends of a path have a link of another kind between them, which the topology does not have.
-fn has_a_link_beside(topology: &Topology, path: &[dray_pcie::EdgeId]) -> bool {
+/// Kinds of links that the topology does not have and that may join the ends of a path.
+fn links_beside<'t>(topology: &'t Topology, path: &[dray_pcie::EdgeId]) -> Vec<&'t str> {
     let (Some(&first), Some(&last)) = (path.first(), path.last()) else {
-        return false;
+        return Vec::new();
     };
     let ends = [topology.edge(first).from, topology.edge(last).to];
-    let is_gpu = |node| matches!(&topology.node(node).kind, NodeKind::Endpoint { word, .. } if word == "gpu");
-    let gpus = ends.into_iter().filter(|&end| is_gpu(end)).count();
-    let sockets = ends.into_iter();
-    let sockets = sockets.filter(|&end| topology.node(end).kind.is_socket());
-    topology.left_out.iter().any(|kind| match kind.as_str() {
-        "c2c" => gpus == 1 && sockets.clone().count() == 1,
+    let ends = ends.map(|end| &topology.node(end).kind);
+    let is_gpu =
+        |kind: &&NodeKind| matches!(kind, NodeKind::Endpoint { word, .. } if word == "gpu");
+    let gpus = ends.into_iter().filter(is_gpu).count();
+    let sockets = ends.into_iter().filter(|kind| kind.is_socket()).count();
+    let kinds = topology.left_out.iter().map(String::as_str);
+    let joins = |kind: &&str| match *kind {
+        "c2c" => gpus == 1 && sockets == 1,
         _ => gpus == 2,
-    })
+    };
+    kinds.filter(joins).collect()
 }
 
 fn first<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
@@ -153,9 +159,15 @@ mod tests {
             notes.find(|note| note.contains("leaves out"))
         };
         let nvlink = beside("[\"nvlink\"]").unwrap();
-        assert!(nvlink.starts_with("1 of 2 flows go over PCIe here, and the machine has nvlink"));
+        assert!(nvlink.starts_with("1 of 2 flows go over PCIe here; the machine has nvlink"));
         assert!(beside("[\"c2c\"]").unwrap().contains("1 of 2 flows"));
         assert_eq!(beside("[]"), None);
+        let both = beside("[\"nvlink\", \"c2c\"]").unwrap();
+        assert!(
+            both.starts_with("2 of 2") && both.contains("has c2c and nvlink"),
+            "{both}"
+        );
+        assert!(Topology::from_toml(&format!("left_out = [\"cable\"]\n{gpus}"), "x").is_err());
     }
 
     #[test]

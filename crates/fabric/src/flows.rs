@@ -101,7 +101,12 @@ impl Wanted {
         values: Values,
     ) -> (Flow, Option<&'static str>) {
         let carriage = Carriage::new(topology, &plain.path, self.operation, values);
-        let narrowest = narrowest(network, &plain.path, &carriage.costs);
+        let narrowest = narrowest_of(network, &plain.path, &carriage.costs);
+        // Behind a root complex that cuts what it forwards the way is narrower than before it.
+        let is_cut = carriage.cut_at.is_some_and(|at| {
+            let costs = carriage.costs.get(..at).unwrap_or_default();
+            narrowest < narrowest_of(network, &plain.path[..at], costs)
+        });
         let tags = carriage.window.map(|window| window / carriage.latency);
         // What the flow asks for: what the file says, or what its ends let through.
         let credits = || credit_limit(topology, &plain.path, carriage.packets.payload);
@@ -117,14 +122,13 @@ impl Wanted {
                 "root complex",
             ),
             // The simulator does not cut TLPs: the sender has the pace.
-            (Some(narrowest).filter(|_| carriage.is_cut), "root complex"),
+            (Some(narrowest).filter(|_| is_cut), "root complex"),
         ];
         let limits = ends.chain(way);
         let limits = limits.filter_map(|(limit, what)| Some((limit?, what)));
         let least = limits.min_by(|a, b| a.0.total_cmp(&b.0));
         let asked = self.demand.unwrap_or(f64::INFINITY);
-        let least =
-            least.filter(|(limit, _)| *limit < asked && (*limit < narrowest || carriage.is_cut));
+        let least = least.filter(|(limit, _)| *limit < asked && (*limit < narrowest || is_cut));
         let demand = least.map_or(asked, |(limit, _)| limit);
         let bytes = WINDOWS * demand.min(narrowest) * carriage.latency;
         // A flow that starts where it ends is refused elsewhere.
@@ -303,7 +307,7 @@ fn credit_limit(topology: &Topology, path: &[EdgeId], payload: u32) -> f64 {
 }
 
 /// What the narrowest edge of a path has for a flow of these costs.
-fn narrowest(network: &Network, path: &[EdgeId], costs: &[f64]) -> f64 {
+fn narrowest_of(network: &Network, path: &[EdgeId], costs: &[f64]) -> f64 {
     let widths = path.iter().enumerate().map(|(hop, &edge)| {
         let cost = costs.get(hop).copied().unwrap_or(1.0);
         network.edge(edge).capacity() / cost

@@ -397,7 +397,7 @@ fn by_steps(topology: &Topology, jobs: &[NamedJob]) -> anyhow::Result<f64> {
                     to: topology.find(&job.to)?,
                     bytes: job.bytes,
                     start_ns: 0,
-                    rate_gib_s: des::rate(&job.job.flow),
+                    rate_gib_s: des::pace(&job.flow),
                     window_bytes: des::window(job.job.flow.outstanding_bytes),
                     packets: job.job.flow.packets,
                 })

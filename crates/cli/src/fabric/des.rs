@@ -1,7 +1,7 @@
 //! The simulator as an estimator, and as what a schedule is replayed in.
 
-use dray_fabric::{PACKET, topology_edges};
-use dray_flow::{Estimate, Estimator, Flow, FlowError, FlowId, Flows};
+use dray_fabric::{NamedFlow, PACKET, topology_edges};
+use dray_flow::{Estimate, Estimator, FlowError, FlowId, Flows};
 use dray_pcie::Topology;
 use dray_pcie::sim::{Simulation, SimulationOptions, Source};
 
@@ -59,16 +59,18 @@ impl<'t> Des<'t> {
             payload: flow.packets.payload,
             request: flow.packets.request,
             is_halved: flow.packets.is_halved,
-            rate_gib_s: rate(&flow),
+            rate_gib_s: flow.demand.is_finite().then_some(flow.demand),
             window_bytes: Some(window(flow.outstanding_bytes)),
             ..Source::new(&index.to_string(), from, to)
         })
     }
 }
 
-/// The pace of a flow's sender, GiB/s; none if nothing but the network limits it.
-pub(crate) fn rate(flow: &Flow) -> Option<f64> {
-    flow.demand.is_finite().then_some(flow.demand)
+/// The pace of a flow's sender, GiB/s: what the file says, and what the simulator does not have, links between sockets and root
+/// complexes. Credits and tags it has itself.
+pub(super) fn pace(flow: &NamedFlow) -> Option<f64> {
+    let demand = Some(flow.flow.demand).filter(|demand| demand.is_finite());
+    demand.filter(|_| !matches!(flow.held_by, Some("credits" | "tags")))
 }
 
 fn refused(error: &dray_pcie::PcieError) -> FlowError {

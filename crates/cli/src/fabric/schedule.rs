@@ -344,7 +344,7 @@ fn sends(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow:
                     "--no-replay leaves the simulator away",
                 ));
             }
-            let rates = pace.into_iter().chain(des::rate(&job.job.flow));
+            let rates = pace.into_iter().chain(des::pace(&job.flow));
             sends.push(Send {
                 job: index,
                 from,
