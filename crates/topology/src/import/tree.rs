@@ -237,7 +237,8 @@ pub(super) fn to_file(tree: Tree, name: &str, from: &str) -> Result<Imported, Pc
         }
     }
     if is_amd {
-        writer.amd();
+        let ports = roots.iter().filter(|root| root.is_bridge());
+        writer.amd(ports.filter_map(|port| port.link.max_generation).max());
     } else if is_intel {
         for host in &mut writer.file.hosts {
             host.timing.peer_write_bytes = INTEL_FORWARDS;
@@ -438,10 +439,11 @@ impl Writer {
     }
 
     /// What is known of machines with AMD's processors: completions, and xGMI between sockets.
-    fn amd(&mut self) {
+    /// `ports`: the generation of its root ports, if it is known; else that of the fastest link stands for it.
+    fn amd(&mut self, ports: Option<u32>) {
         let generations = self.file.links.iter().filter_map(|link| link.generation);
         // Naples, Rome and Milan, Genoa and later.
-        let giga_transfers = match generations.max().unwrap_or(4) {
+        let giga_transfers = match generations.chain(ports).max().unwrap_or(4) {
             ..=3 => 10.7,
             4 => 16.0,
             _ => 32.0,

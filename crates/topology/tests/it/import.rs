@@ -489,7 +489,21 @@ fn a_console_is_no_gpu_and_names_of_vendors_stand_for_their_numbers() {
         "{found:?}"
     );
     assert_eq!(found.len(), 2, "{found:?}");
-    // The processor is AMD's: completions of two lines.
+    // The processor is AMD's: completions of two lines. Links between its sockets are as fast as its ports' generation has
+    // them, whatever cards are there.
+    let gib_s = |text: &str| {
+        let imported = import_text(text, "lspci.txt", "machine").unwrap();
+        let topology = topology(&imported);
+        let NodeKind::Socket { parameters, .. } = &topology.nodes()[0].kind else {
+            panic!("no socket first");
+        };
+        parameters.socket_gib_s
+    };
+    let older = text.replace("32GT/s", "16GT/s");
+    let kept = text.replace("01:00.0 VGA compatible controller: NVIDIA Corporation GB202GL [RTX PRO 6000]\n\tLnkCap:\tPort #0, Speed 32GT/s",
+        "01:00.0 VGA compatible controller: NVIDIA Corporation GA100 [A100]\n\tLnkCap:\tPort #0, Speed 16GT/s");
+    assert_eq!(gib_s(&kept), gib_s(text));
+    assert!((gib_s(text) / gib_s(&older) - 2.0).abs() < 0.01);
     assert!(
         imported.toml.contains("completion_bytes = 256"),
         "{}",
