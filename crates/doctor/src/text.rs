@@ -76,8 +76,6 @@ impl Explanation {
 
 /// As far behind its cause a message follows from it: empty lines stand between.
 const MAX_LINES_BETWEEN: u64 = 6;
-/// Lines that are looked at as cut: every message is tried for each.
-const MAX_CUT: u64 = 500;
 /// Lines that are kept of programs and kernels that crashed.
 const MAX_CRASHED: usize = 3;
 /// What a shell, a library or the kernel says of a program that died.
@@ -107,8 +105,8 @@ pub struct Texts {
     /// The last message that explains those of its program that follow from it.
     explained: Option<(u64, String)>,
     crashed: Vec<(u64, String)>,
-    /// Lines that may be cut.
-    cut: u64,
+    /// No piece of the text was looked at yet.
+    at_start: bool,
     /// Of the last line that named one.
     host: Option<String>,
     /// Every line counts that is not known, whatever it is about.
@@ -211,6 +209,7 @@ impl Texts {
         self.host = None;
         self.explained = None;
         self.asked = None;
+        self.at_start = true;
     }
 
     fn end(&mut self, lines: u64, incomplete: Option<String>) {
@@ -345,17 +344,10 @@ impl Texts {
     }
 
     /// Counts a line of which no message is whole: it may be cut, at its end, or at the start of a text.
-    fn settle_cut(&mut self, line: &Pending, plain: &str, is_about: bool) {
-        let of_start = || {
-            catalogue()
-                .look_up_cut(plain, true)
-                .filter(|_| line.number == 1)
-        };
-        self.cut += u64::from(is_about);
-        let is_tried = is_about && self.cut <= MAX_CUT;
-        let at_end = is_tried.then(|| catalogue().look_up_cut(plain, false));
-        let at_end = at_end.flatten();
-        let found = at_end.or_else(of_start);
+    fn settle_cut(&mut self, line: &Pending, plain: &str, is_about: bool, at_start: bool) {
+        let at_end = is_about.then(|| catalogue().look_up_cut(plain, false));
+        let of_start = || at_start.then(|| catalogue().look_up_cut(plain, true));
+        let found = at_end.flatten().or_else(|| of_start().flatten());
         match found.and_then(|found| Some((found.severity()?, found))) {
             Some((severity, found)) => {
                 let seen = self.seen(line.number, line.system, &line.text, &found);
@@ -369,6 +361,7 @@ impl Texts {
     /// Counts the messages of a line.
     fn settle(&mut self, line: &Pending) {
         let plain = line.text.to_ascii_lowercase();
+        let at_start = std::mem::take(&mut self.at_start) && line.number == 1;
         self.findings.note_function(&plain);
         let (in_trace, ended) = self.traces.read(&Line {
             number: line.number,
@@ -393,8 +386,8 @@ impl Texts {
             let about = is_about_dsa(&plain)
                 || (["dmar", " aer: "].iter().any(|word| plain.contains(word))
                     && self.findings.names_function(&plain));
-            if about || self.all_matter || line.number == 1 {
-                self.settle_cut(line, &plain, about || self.all_matter);
+            if about || self.all_matter || at_start {
+                self.settle_cut(line, &plain, about || self.all_matter, at_start);
             }
             return;
         }
