@@ -4,6 +4,7 @@ mod clean;
 mod collect;
 mod command_line;
 mod journal;
+mod objects;
 mod open;
 mod pending;
 mod prefix;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use self::clean::clean;
 use self::collect::Findings;
 pub use self::collect::{Explained, Seen};
+use self::objects::Objects;
 pub use self::open::TextError;
 use self::open::open;
 use self::pending::{Pending, pieces};
@@ -103,7 +105,7 @@ pub struct Texts {
     /// What the line before asks for.
     asked: Option<Asked>,
     /// The last message that explains those of its program that follow from it.
-    explained: Option<(u64, String)>,
+    explained: Option<(u64, String, Objects)>,
     crashed: Vec<(u64, String)>,
     /// No piece of the text was looked at yet.
     at_start: bool,
@@ -326,10 +328,11 @@ impl Texts {
     }
 
     /// Whether a message of the same program, just before it, says all there is to say.
-    fn is_explained(&self, number: u64, found: &Match<'_>) -> bool {
+    fn is_explained(&self, number: u64, found: &Match<'_>, of: &Objects) -> bool {
         let before = self.explained.as_ref();
-        before
-            .is_some_and(|(line, by)| number - line <= MAX_LINES_BETWEEN && *by == found.source.by)
+        before.is_some_and(|(line, by, objects)| {
+            number - line <= MAX_LINES_BETWEEN && *by == found.source.by && objects.cover(of)
+        })
     }
 
     fn seen(&self, line: u64, system: usize, says: &str, found: &Match<'_>) -> Seen {
@@ -391,7 +394,8 @@ impl Texts {
             }
             return;
         }
-        let mut bad = false;
+        let objects = Objects::of(&plain);
+        let mut is_usual = true;
         let mut entries: Vec<usize> = Vec::new();
         for found in line.said() {
             // Two formats of one message.
@@ -399,19 +403,21 @@ impl Texts {
                 continue;
             }
             entries.push(found.number);
-            if found.entry.follows && self.is_explained(line.number, found) {
+            if found.entry.follows && self.is_explained(line.number, found, &objects) {
+                is_usual = false;
                 continue;
             }
             if found.entry.explains {
-                self.explained = Some((line.number, found.source.by.clone()));
+                let by = found.source.by.clone();
+                self.explained = Some((line.number, by, objects.clone()));
             }
             let Some(severity) = found.severity() else {
                 continue;
             };
-            bad = true;
+            is_usual = false;
             let seen = self.seen(line.number, line.system, &line.text, found);
             self.findings.add(found, severity, seen);
         }
-        self.usual += u64::from(!bad);
+        self.usual += u64::from(is_usual);
     }
 }

@@ -285,3 +285,25 @@ fn who_is_told_to_load_the_driver_again_is_told_where_that_crashes() {
         );
     }
 }
+
+#[test]
+fn an_error_of_one_device_does_not_follow_from_what_is_said_of_another() {
+    for (text, worst) in [
+        (
+            "dsa0 is in enabled state already, skipping...\nfailed in dsa1\n",
+            Severity::Error,
+        ),
+        (
+            "dsa0 is active, will skip...\ndsa1/wq1.0: wq error - no SVM support and needed\n",
+            Severity::Error,
+        ),
+        (
+            "dsa0 is in enabled state already, skipping...\nfailed in dsa0\n",
+            Severity::Warning,
+        ),
+    ] {
+        let explanation = read(text);
+        assert_eq!(explanation.worst(), Some(worst), "{explanation:?}");
+        assert_eq!(explanation.usual, 0, "{text}");
+    }
+}
