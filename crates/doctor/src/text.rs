@@ -377,7 +377,7 @@ impl Texts {
         }
         if let Some(from) = line.command_line {
             let facts = command_line::facts(&line.text, from);
-            self.systems.note(line.system, facts);
+            self.systems.tell(line.system, facts);
         }
         if plain.contains("iaa_crypto now enabled") {
             self.systems.note(line.system, vec!["iaa_crypto"]);
