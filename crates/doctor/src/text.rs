@@ -32,7 +32,7 @@ use self::systems::Systems;
 use self::trace::{Line, Trace, Traces};
 pub use self::unknown::Unknown;
 use self::unknown::{Unknowns, is_about_dsa};
-use crate::catalogue::{Match, begins_with_function, catalogue, collapse};
+use crate::catalogue::{Decoded, Match, begins_with_function, catalogue, collapse};
 use crate::finding::{Severity, printable};
 
 /// What the messages of texts mean.
@@ -88,6 +88,10 @@ const DIED: [&str; 5] = [
     "segfault at ",
     "double free or corruption",
 ];
+
+/// What is said of a stack without what happened.
+const ASKED_FOR: &str =
+    "no line says what happened, and a stack that was asked for (SysRq) looks the same";
 
 /// Longest line that is looked at as one: a record of the journal.
 const MAX_LINE_BYTES: u64 = 1 << 16;
@@ -264,6 +268,7 @@ impl Texts {
         for piece in pieces(&text) {
             let asks_line = asked == Some(Asked::CommandLine);
             let next = Pending::new(number, system, piece.to_owned(), asks_line);
+            let next = next.in_log(prefix.starts);
             let next = match self.pending.take() {
                 Some(before) if !starts && before.system == system => self.join(before, next),
                 Some(before) => {
@@ -305,7 +310,11 @@ impl Texts {
     fn crash(&mut self, trace: Trace) {
         let found = catalogue().crash(&trace.words, trace.function.as_deref());
         match found.and_then(|found| Some((found.severity()?, found))) {
-            Some((severity, found)) => {
+            Some((mut severity, mut found)) => {
+                if trace.may_be_asked_for() {
+                    severity = Severity::Note;
+                    found.decoded.push(Decoded::place(ASKED_FOR));
+                }
                 let seen = self.seen(trace.number, trace.system, &trace.says, &found);
                 self.findings.add(&found, severity, seen);
             }
@@ -371,6 +380,7 @@ impl Texts {
             system: line.system,
             text: &line.text,
             plain: &plain,
+            in_log: line.in_log,
         });
         if let Some(trace) = ended {
             self.crash(trace);
