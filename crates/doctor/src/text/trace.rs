@@ -262,12 +262,14 @@ fn driver(frame: &str) -> bool {
     frame.starts_with("idxd_")
 }
 
-/// Whether a line of a log is of a stack of the driver. Symbol tables and profiles have its functions
-/// without their length.
+/// Whether a line of a log is one of a stack of the driver: `? idxd_remove+0xe4/0x120 [idxd]`.
+/// Tables of symbols, profiles, locks and initcalls have functions, too.
 fn is_of_stack(line: &Line<'_>, frames: &[String]) -> bool {
     let is_driver =
         frames.iter().any(|frame| driver(frame)) || line.plain.split(' ').any(is_module);
-    is_driver && !frames.is_empty() && line.in_log && line.plain.contains("/0x")
+    let said = message(line.plain).trim_start_matches("? ");
+    let begins = frames.first().is_some_and(|frame| said.starts_with(frame));
+    is_driver && begins && line.in_log && said.contains("/0x")
 }
 
 /// A line without what stands before it in brackets.

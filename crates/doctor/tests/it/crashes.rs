@@ -188,6 +188,7 @@ fn functions_of_the_driver_in_listings_are_no_crash() {
         "accel-config 4711 [001] 1234.5: 1 cycles:\n  ffffffffc0a5c0d4 idxd_desc_read+0x20 ([idxd])\n",
         "     12.34%  accel-config  [idxd]  [k] idxd_desc_read\n",
         "[<0>] idxd_cmd_exec+0x7a/0x120 [idxd]\n",
+        "[ 1.0] initcall idxd_init_module+0x0/0x1000 [idxd] returned 0 after 11 usecs\n",
     ] {
         let explanation = read(text);
         assert_eq!(explanation.findings, [], "{text}");
