@@ -106,6 +106,8 @@ pub(crate) struct Pattern {
     letters: usize,
     /// It has text enough to be told from messages of others.
     is_long: bool,
+    /// Where no word of the source's scope stands, it is all of a line.
+    is_alone: bool,
     /// As the program's source has it.
     pub(crate) text: String,
     pub(crate) entry: usize,
@@ -261,6 +263,7 @@ impl Catalogue {
             if pattern.is_tried(by, origin, named)
                 && let Some(at) = pattern.format.find(line)
                 && !self.is_part(pattern, by, &at, line)
+                && (named || !pattern.is_alone || (at.range.start == 0 && at.whole == line.len()))
             {
                 found.push((place, at));
             }
