@@ -234,9 +234,9 @@ fn frames(plain: &str) -> Vec<String> {
     let mut frames = Vec::new();
     let mut words = plain.split(' ').peekable();
     while let Some(word) = words.next() {
+        let is_before_module = words.peek().is_some_and(|next| is_module(next));
         // Elsewhere listings have a module behind a function.
-        let module =
-            plain.contains("workqueue: ") && words.peek().is_some_and(|next| is_module(next));
+        let module = is_before_module && plain.contains("workqueue: ");
         let name = match word.split_once("+0x") {
             Some((name, _)) => name,
             None if module => word,
