@@ -28,6 +28,8 @@ const OPENERS: [&str; 16] = [
 ];
 /// A report of what is not told.
 const OTHERS: [&str; 3] = [CUT_HERE, "call trace:", "rip: 0010:"];
+/// The names may go on in the next lines.
+const MODULES: &str = "modules linked in:";
 const CUT_HERE: &str = "[ cut here ]";
 /// Words for what happened, which the catalogue has, by what stands in those lines.
 const KINDS: [(&str, &str); 12] = [
@@ -72,6 +74,8 @@ pub(super) struct Trace {
     is_cut_here: bool,
     has_stack: bool,
     has_ended: bool,
+    /// Names of modules stand in the last line.
+    lists_modules: bool,
 }
 
 /// A line of a log, as far as a report is concerned.
@@ -117,8 +121,11 @@ impl Traces {
         let is_part = opens > 0 || !frames.is_empty() || is_filling(line.plain);
         // Something else was printed behind the stack.
         open.has_ended |= open.has_stack && line.in_log && !is_part;
+        let of_report = is_of_report(message(line.plain));
+        open.lists_modules = message(line.plain).starts_with(MODULES)
+            || (open.lists_modules && !of_report && is_filling(line.plain));
         if open.has_ended {
-            let is_part = opens > 0 || !frames.is_empty() || is_of_report(message(line.plain));
+            let is_part = opens > 0 || !frames.is_empty() || of_report || open.lists_modules;
             return (is_part, ended);
         }
         open.take(line, opens, frames);
@@ -144,6 +151,7 @@ impl Trace {
             is_cut_here: false,
             has_stack: false,
             has_ended: false,
+            lists_modules: false,
         }
     }
 
@@ -292,7 +300,7 @@ fn is_filling(plain: &str) -> bool {
 /// Whether a message is one of a report alone: registers, modules, names of hardware, memory.
 fn is_of_report(message: &str) -> bool {
     let heads = [
-        "modules linked in:",
+        MODULES,
         "workqueue:",
         "cpu:",
         "tainted:",

@@ -225,6 +225,18 @@ fn what_is_printed_behind_a_report_is_not_of_it() {
         ));
         assert_eq!(explanation.unknown.count, 2, "{explanation:?}");
     }
+    // An Oops names modules behind its stack, and where it stopped once more.
+    let explanation = read(
+        "[ 1.0] BUG: kernel NULL pointer dereference, address: 0000000000000038\n\
+         [ 1.0] RIP: 0010:kfree+0x1/0x2\n[ 1.0] Call Trace:\n[ 1.0]  <TASK>\n\
+         [ 1.0]  idxd_wq_free+0x1/0x2 [idxd]\n[ 1.0]  </TASK>\n[ 1.0] Modules linked in: idxd(+) wmi\n\
+         [ 1.0]  intel_sdsi idxd soundcore\n[ 1.0] CR2: 0000000000000038\n\
+         [ 1.0] ---[ end trace 0000000000000000 ]---\n[ 1.0] RIP: 0010:kfree+0x1/0x2\n\
+         [ 1.0] idxd has come back\n",
+    );
+    assert_eq!(explanation.findings.len(), 1, "{explanation:?}");
+    assert_eq!(explanation.findings[0].count, 1);
+    assert_eq!(explanation.unknown.count, 1, "{explanation:?}");
     // Registers within a stack, and who had the memory before, are of it.
     let explanation = read(
         "[ 1.0] BUG: KASAN: slab-use-after-free in kfree+0x1/0x2\n[ 1.0] Call Trace:\n[ 1.0]  <TASK>\n\
