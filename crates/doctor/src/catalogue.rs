@@ -33,6 +33,8 @@ pub(crate) const BOOT_WORD: &str = "__command_line__";
 
 /// Less is left of many messages.
 const MIN_CUT_BYTES: usize = 20;
+/// Less at the start of a text may be what any program says, where no word names who says it.
+const MIN_CUT_FRONT_BYTES: usize = 30;
 
 const FILES: [&str; 16] = [
     include_str!("../catalogue/idxd.txt"),
@@ -104,6 +106,8 @@ pub(crate) struct Pattern {
     letters: usize,
     /// It has text enough to be told from messages of others.
     is_long: bool,
+    /// Where no word of the source's scope stands, it is all of a line.
+    is_alone: bool,
     /// As the program's source has it.
     pub(crate) text: String,
     pub(crate) entry: usize,
@@ -186,6 +190,10 @@ pub(crate) struct Catalogue {
     parsed: Parsed,
     /// Patterns by a word that each of their texts has.
     index: HashMap<String, Vec<usize>>,
+    /// Patterns by the first bytes of their first text: what is left of a line that was cut.
+    heads: HashMap<[u8; MIN_CUT_BYTES], Vec<usize>>,
+    /// Bytes of the longest first text.
+    longest_head: usize,
 }
 
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
@@ -218,7 +226,21 @@ impl Catalogue {
             let word = rarest.expect("every format has a whole word");
             index.entry(word.to_owned()).or_default().push(place);
         }
-        Self { parsed, index }
+        let mut heads: HashMap<_, Vec<usize>> = HashMap::new();
+        let mut longest_head = 0;
+        for (place, pattern) in parsed.patterns.iter().enumerate() {
+            let text = pattern.format.first();
+            if let Some(head) = text.as_bytes().first_chunk() {
+                heads.entry(*head).or_default().push(place);
+                longest_head = longest_head.max(text.len());
+            }
+        }
+        Self {
+            parsed,
+            index,
+            heads,
+            longest_head,
+        }
     }
 
     /// The messages in a plain line, from left to right.
@@ -241,6 +263,7 @@ impl Catalogue {
             if pattern.is_tried(by, origin, named)
                 && let Some(at) = pattern.format.find(line)
                 && !self.is_part(pattern, by, &at, line)
+                && (named || !pattern.is_alone || (at.range.start == 0 && at.whole == line.len()))
             {
                 found.push((place, at));
             }
@@ -306,9 +329,19 @@ impl Catalogue {
     /// The message that a plain line was cut in, at its end or, with `front`, at its start: none if
     /// what is left is short, or is the same of several.
     pub(crate) fn look_up_cut(&self, line: &str, front: bool) -> Option<Match<'_>> {
+        let candidates: BTreeSet<usize> = match front {
+            true => (0..self.parsed.patterns.len()).collect(),
+            false => {
+                let from = line.len().saturating_sub(self.longest_head);
+                let windows = line.as_bytes()[from..].windows(MIN_CUT_BYTES);
+                let known = windows.filter_map(|window| self.heads.get(window));
+                known.flatten().copied().collect()
+            }
+        };
         let origin = origin::origin(line);
         let mut longest: (usize, Option<usize>) = (0, None);
-        for (place, pattern) in self.parsed.patterns.iter().enumerate() {
+        for place in candidates {
+            let pattern = &self.parsed.patterns[place];
             let by = &self.parsed.sources[self.parsed.entries[pattern.entry].source];
             let length = match front {
                 true => pattern.format.ends_at_start(line, MIN_CUT_BYTES),
@@ -318,13 +351,14 @@ impl Catalogue {
                 continue;
             };
             let named = words(line).any(|word| by.admits(word));
-            if !pattern.is_tried(by, origin, named) {
+            let is_little = front && !named && length < MIN_CUT_FRONT_BYTES;
+            if is_little || !pattern.is_tried(by, origin, named) {
                 continue;
             }
-            let other = longest.1.filter(|&known| {
-                self.parsed.patterns[known].entry != pattern.entry && length == longest.0
-            });
-            longest = (length, if other.is_some() { None } else { Some(place) });
+            // What several entries have says of none which it was.
+            let is_other = |known: usize| self.parsed.patterns[known].entry != pattern.entry;
+            let tied = length == longest.0 && longest.1.is_none_or(is_other);
+            longest = (length, (!tied).then_some(place));
         }
         let place = longest.1?;
         let pattern = &self.parsed.patterns[place];

@@ -4,6 +4,7 @@ mod clean;
 mod collect;
 mod command_line;
 mod journal;
+mod objects;
 mod open;
 mod pending;
 mod prefix;
@@ -20,6 +21,7 @@ use serde::Serialize;
 use self::clean::clean;
 use self::collect::Findings;
 pub use self::collect::{Explained, Seen};
+use self::objects::Objects;
 pub use self::open::TextError;
 use self::open::open;
 use self::pending::{Pending, pieces};
@@ -30,7 +32,7 @@ use self::systems::Systems;
 use self::trace::{Line, Trace, Traces};
 pub use self::unknown::Unknown;
 use self::unknown::{Unknowns, is_about_dsa};
-use crate::catalogue::{Match, begins_with_function, catalogue, collapse};
+use crate::catalogue::{Decoded, Match, begins_with_function, catalogue, collapse};
 use crate::finding::{Severity, printable};
 
 /// What the messages of texts mean.
@@ -76,8 +78,6 @@ impl Explanation {
 
 /// As far behind its cause a message follows from it: empty lines stand between.
 const MAX_LINES_BETWEEN: u64 = 6;
-/// Lines that are looked at as cut: every message is tried for each.
-const MAX_CUT: u64 = 500;
 /// Lines that are kept of programs and kernels that crashed.
 const MAX_CRASHED: usize = 3;
 /// What a shell, a library or the kernel says of a program that died.
@@ -88,6 +88,10 @@ const DIED: [&str; 5] = [
     "segfault at ",
     "double free or corruption",
 ];
+
+/// What is said of a stack without what happened.
+const ASKED_FOR: &str =
+    "no line says what happened, and a stack that was asked for (SysRq) looks the same";
 
 /// Longest line that is looked at as one: a record of the journal.
 const MAX_LINE_BYTES: u64 = 1 << 16;
@@ -105,10 +109,10 @@ pub struct Texts {
     /// What the line before asks for.
     asked: Option<Asked>,
     /// The last message that explains those of its program that follow from it.
-    explained: Option<(u64, String)>,
+    explained: Option<(u64, String, Objects)>,
     crashed: Vec<(u64, String)>,
-    /// Lines that may be cut.
-    cut: u64,
+    /// No piece of the text was looked at yet.
+    at_start: bool,
     /// Of the last line that named one.
     host: Option<String>,
     /// Every line counts that is not known, whatever it is about.
@@ -211,6 +215,7 @@ impl Texts {
         self.host = None;
         self.explained = None;
         self.asked = None;
+        self.at_start = true;
     }
 
     fn end(&mut self, lines: u64, incomplete: Option<String>) {
@@ -263,6 +268,7 @@ impl Texts {
         for piece in pieces(&text) {
             let asks_line = asked == Some(Asked::CommandLine);
             let next = Pending::new(number, system, piece.to_owned(), asks_line);
+            let next = next.in_log(prefix.starts);
             let next = match self.pending.take() {
                 Some(before) if !starts && before.system == system => self.join(before, next),
                 Some(before) => {
@@ -304,7 +310,11 @@ impl Texts {
     fn crash(&mut self, trace: Trace) {
         let found = catalogue().crash(&trace.words, trace.function.as_deref());
         match found.and_then(|found| Some((found.severity()?, found))) {
-            Some((severity, found)) => {
+            Some((mut severity, mut found)) => {
+                if trace.may_be_asked_for() {
+                    severity = Severity::Note;
+                    found.decoded.push(Decoded::place(ASKED_FOR));
+                }
                 let seen = self.seen(trace.number, trace.system, &trace.says, &found);
                 self.findings.add(&found, severity, seen);
             }
@@ -327,10 +337,11 @@ impl Texts {
     }
 
     /// Whether a message of the same program, just before it, says all there is to say.
-    fn is_explained(&self, number: u64, found: &Match<'_>) -> bool {
+    fn is_explained(&self, number: u64, found: &Match<'_>, of: &Objects) -> bool {
         let before = self.explained.as_ref();
-        before
-            .is_some_and(|(line, by)| number - line <= MAX_LINES_BETWEEN && *by == found.source.by)
+        before.is_some_and(|(line, by, objects)| {
+            number - line <= MAX_LINES_BETWEEN && *by == found.source.by && objects.cover(of)
+        })
     }
 
     fn seen(&self, line: u64, system: usize, says: &str, found: &Match<'_>) -> Seen {
@@ -345,17 +356,10 @@ impl Texts {
     }
 
     /// Counts a line of which no message is whole: it may be cut, at its end, or at the start of a text.
-    fn settle_cut(&mut self, line: &Pending, plain: &str, is_about: bool) {
-        let of_start = || {
-            catalogue()
-                .look_up_cut(plain, true)
-                .filter(|_| line.number == 1)
-        };
-        self.cut += u64::from(is_about);
-        let is_tried = is_about && self.cut <= MAX_CUT;
-        let at_end = is_tried.then(|| catalogue().look_up_cut(plain, false));
-        let at_end = at_end.flatten();
-        let found = at_end.or_else(of_start);
+    fn settle_cut(&mut self, line: &Pending, plain: &str, is_about: bool, at_start: bool) {
+        let at_end = is_about.then(|| catalogue().look_up_cut(plain, false));
+        let of_start = || at_start.then(|| catalogue().look_up_cut(plain, true));
+        let found = at_end.flatten().or_else(|| of_start().flatten());
         match found.and_then(|found| Some((found.severity()?, found))) {
             Some((severity, found)) => {
                 let seen = self.seen(line.number, line.system, &line.text, &found);
@@ -369,19 +373,21 @@ impl Texts {
     /// Counts the messages of a line.
     fn settle(&mut self, line: &Pending) {
         let plain = line.text.to_ascii_lowercase();
+        let at_start = std::mem::take(&mut self.at_start) && line.number == 1;
         self.findings.note_function(&plain);
         let (in_trace, ended) = self.traces.read(&Line {
             number: line.number,
             system: line.system,
             text: &line.text,
             plain: &plain,
+            in_log: line.in_log,
         });
         if let Some(trace) = ended {
             self.crash(trace);
         }
         if let Some(from) = line.command_line {
             let facts = command_line::facts(&line.text, from);
-            self.systems.note(line.system, facts);
+            self.systems.tell(line.system, facts);
         }
         if plain.contains("iaa_crypto now enabled") {
             self.systems.note(line.system, vec!["iaa_crypto"]);
@@ -393,12 +399,13 @@ impl Texts {
             let about = is_about_dsa(&plain)
                 || (["dmar", " aer: "].iter().any(|word| plain.contains(word))
                     && self.findings.names_function(&plain));
-            if about || self.all_matter || line.number == 1 {
-                self.settle_cut(line, &plain, about || self.all_matter);
+            if about || self.all_matter || at_start {
+                self.settle_cut(line, &plain, about || self.all_matter, at_start);
             }
             return;
         }
-        let mut bad = false;
+        let objects = Objects::of(&plain);
+        let mut is_usual = true;
         let mut entries: Vec<usize> = Vec::new();
         for found in line.said() {
             // Two formats of one message.
@@ -406,19 +413,21 @@ impl Texts {
                 continue;
             }
             entries.push(found.number);
-            if found.entry.follows && self.is_explained(line.number, found) {
+            if found.entry.follows && self.is_explained(line.number, found, &objects) {
+                is_usual = false;
                 continue;
             }
             if found.entry.explains {
-                self.explained = Some((line.number, found.source.by.clone()));
+                let by = found.source.by.clone();
+                self.explained = Some((line.number, by, objects.clone()));
             }
             let Some(severity) = found.severity() else {
                 continue;
             };
-            bad = true;
+            is_usual = false;
             let seen = self.seen(line.number, line.system, &line.text, found);
             self.findings.add(found, severity, seen);
         }
-        self.usual += u64::from(!bad);
+        self.usual += u64::from(is_usual);
     }
 }

@@ -51,8 +51,8 @@ impl Decoded {
         }
     }
 
-    /// Where a report of a crash stopped.
-    pub(super) fn place(function: &str) -> Self {
+    /// What tells reports of crashes of one entry apart: where each stopped, for instance.
+    pub(crate) fn place(function: &str) -> Self {
         Self::new(function, "")
     }
 }

@@ -15,6 +15,7 @@
 //! | `given FACT...: TEXT` | what to do instead where the text says all that: `intel_iommu=on,sm_on`, `no5lvl`, `iaa_crypto` |
 //! | `trace: WORD...` | a report of a crash of the entry, by functions, files, kinds and drivers |
 //! | `"FORMAT" [FIRST-LAST]` | a message of the entry, as printf has it, and the kernels that print it |
+//! | `"^FORMAT$"` | one in words of any program: the whole line, or one with a word of the scope |
 //!
 //! A line that begins with two spaces continues the one before; `#` begins a comment. Instead of
 //! `error` stands `warning`, `note` or `usual`.
@@ -145,12 +146,17 @@ impl Parsed {
             "" => None,
             span => Some(Span::parse(span)?),
         };
+        let alone = text
+            .strip_prefix('^')
+            .and_then(|text| text.strip_suffix('$'));
+        let text = alone.unwrap_or(text);
         let format = Format::compile(text).ok()?;
         let (letters, count) = format.text();
         self.patterns.push(Pattern {
             format,
             letters,
             is_long: letters >= 15 && count >= 2,
+            is_alone: alone.is_some(),
             text: text.to_owned(),
             entry: self.entries.len().checked_sub(1)?,
             span,

@@ -152,12 +152,18 @@ impl Format {
         size
     }
 
+    /// The text that it begins with.
+    pub(super) fn first(&self) -> &str {
+        match self.parts.first() {
+            Some(Part::Literal(text)) => text,
+            _ => "",
+        }
+    }
+
     /// How much of the format's first text stands at the end of a line that was cut there, if it is
     /// at least so much.
     pub(super) fn begins_at_end(&self, line: &str, least: usize) -> Option<usize> {
-        let Some(Part::Literal(text)) = self.parts.first() else {
-            return None;
-        };
+        let text = self.first();
         let place = line.rfind(text.get(..least)?)?;
         let is_cut = text.len() > line.len() - place && text.starts_with(&line[place..]);
         (is_cut && begins_word(line, place, text)).then_some(line.len() - place)

@@ -114,3 +114,17 @@ fn all_messages_of_one_kernel_are_of_one_kernel() {
         }
     }
 }
+
+/// Whatever a message was cut to, it is known as one of those that it may be, or not at all.
+#[test]
+fn what_is_left_of_several_messages_says_of_none_which_it_was() {
+    let mut parsed = Parsed::default();
+    let same = "the same words begin each of them: ";
+    let entry = |n: u32| format!("error: e{n}\n\"{same}{n}{n}{n}\"\n");
+    let text = format!("@by x\n@of y\n{}{}{}", entry(1), entry(2), entry(3));
+    parsed.add(text.leak()).unwrap();
+    let catalogue = Catalogue::of(parsed);
+    assert!(catalogue.look_up_cut(same.trim_end(), false).is_none());
+    let found = catalogue.look_up_cut(&format!("{same}22"), false);
+    assert_eq!(found.map(|found| found.number), Some(1));
+}

@@ -20,6 +20,8 @@ pub(super) struct Pending {
     pub(super) found: Vec<Match<'static>>,
     /// Where the words begin, if it is the command line of a kernel.
     pub(super) command_line: Option<usize>,
+    /// It begins with a time.
+    pub(super) in_log: bool,
 }
 
 impl Pending {
@@ -31,6 +33,7 @@ impl Pending {
                 system,
                 found: hindering(&text, from),
                 command_line: Some(from),
+                in_log: false,
                 text,
             };
         }
@@ -51,8 +54,14 @@ impl Pending {
             system,
             found,
             command_line: None,
+            in_log: false,
             text,
         }
+    }
+
+    /// The same, as a line that begins with a time or not.
+    pub(super) fn in_log(self, in_log: bool) -> Self {
+        Self { in_log, ..self }
     }
 
     /// One line, if a message begins in the first and ends in the second, or needs a word of the
@@ -75,7 +84,7 @@ impl Pending {
                 .iter()
                 .any(|found| found.start < edge && found.end > edge + gap.len());
             let by_word = edge >= SHORTEST_CUT && joined.matched() > apart;
-            (across || by_word).then_some(joined)
+            (across || by_word).then_some(joined.in_log(self.in_log))
         });
         let joined = joined.max_by_key(Self::matched)?;
         Some((joined, is_part))

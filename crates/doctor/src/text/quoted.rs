@@ -14,6 +14,15 @@ pub(super) struct Quoted {
 impl Quoted {
     /// The line, decoded; none if it goes on in the next.
     pub(super) fn line<'a>(&mut self, line: &'a [u8]) -> Option<std::borrow::Cow<'a, [u8]>> {
+        if self.is_coded && ends(line) {
+            let mut held = self.finish();
+            if held.is_empty() {
+                return Some(line.into());
+            }
+            held.push(b'\n');
+            held.extend(line);
+            return Some(held.into());
+        }
         self.is_coded |= shows(line);
         if !self.is_coded {
             return Some(line.into());
@@ -36,10 +45,20 @@ impl Quoted {
 
 /// Whether a line is coded for certain: spaces, signs and quotation marks that no log has so.
 fn shows(line: &[u8]) -> bool {
-    let marks: [&[u8]; 4] = [b"=C2=A0", b"=E2=80=", b"=3D", b"quoted-printable"];
-    marks
-        .iter()
-        .any(|mark| line.windows(mark.len()).any(|part| part == *mark))
+    let marks: [&[u8]; 3] = [b"=C2=A0", b"=E2=80=", b"quoted-printable"];
+    let has = |mark: &[u8]| line.windows(mark.len()).any(|part| part == mark);
+    // A log has numbers behind a sign: `mask=3DFF`.
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'A'..=b'F').contains(byte);
+    let mut places = (0..line.len()).filter(|&place| line[place..].starts_with(b"=3D"));
+    places.any(|place| !line.get(place + 3).is_some_and(is_digit)) || marks.into_iter().any(has)
+}
+
+/// Whether a line begins a mail, or a part of one, that is not coded.
+fn ends(line: &[u8]) -> bool {
+    let line = line.trim_ascii_end().to_ascii_lowercase();
+    let coding = line.strip_prefix(b"content-transfer-encoding:");
+    line.starts_with(b"from ")
+        || coding.is_some_and(|coding| [&b"7bit"[..], b"8bit"].contains(&coding.trim_ascii_start()))
 }
 
 fn decode(line: &[u8]) -> Vec<u8> {
@@ -92,6 +111,21 @@ mod tests {
         let plain = "ro console=20 mem=4096M crashkernel=AB quiet=";
         assert_eq!(lines(plain), [plain]);
         assert_eq!(lines("=3D=4 =zz =").len(), 1);
+        let dump = "mask=3DFF a=41 b=3D0";
+        assert_eq!(lines(dump), [dump]);
+    }
+
+    #[test]
+    fn a_mail_that_is_not_coded_is_read_as_it_is() {
+        for ends in [
+            "Content-Transfer-Encoding: 7bit",
+            "content-transfer-encoding: 8bit ",
+            "From somebody@example.org Mon Nov 20 10:00:01 2023",
+        ] {
+            let text = format!("a=3Db\nheld=\n{ends}\nconsole=20 x=");
+            let last = format!("held\n{ends}");
+            assert_eq!(lines(&text), ["a=b", &last, "console=20 x="]);
+        }
     }
 
     #[test]

@@ -20,6 +20,9 @@ pub struct System {
     /// What is said of it that advice depends on.
     #[serde(skip)]
     pub(super) facts: Vec<&'static str>,
+    /// Its command line was read.
+    #[serde(skip)]
+    told: bool,
 }
 
 impl System {
@@ -102,6 +105,7 @@ impl Systems {
             kernel: kernel.map(str::to_owned),
             first_line: number,
             facts: Vec::new(),
+            told: false,
         });
         let place = self.all.len() - 1;
         let run = Run {
@@ -114,6 +118,12 @@ impl Systems {
         place
     }
 
+    /// Notes what a command line says of a system.
+    pub(super) fn tell(&mut self, system: usize, facts: Vec<&'static str>) {
+        self.all[system].told = true;
+        self.note(system, facts);
+    }
+
     /// Notes what a line says of a system.
     pub(super) fn note(&mut self, system: usize, facts: Vec<&'static str>) {
         let known = &mut self.all[system].facts;
@@ -124,13 +134,14 @@ impl Systems {
         }
     }
 
-    /// Whether a text says something of a system, or, if it says nothing of that one, of any.
+    /// Whether a text says something of a system, or, if it has no command line of that one, of one
+    /// that may be of the same host.
     pub(super) fn says(&self, system: usize, fact: &str) -> bool {
-        let of = match self.all[system].facts.is_empty() {
-            true => self.all.as_slice(),
-            false => &self.all[system..=system],
-        };
-        of.iter().any(|system| system.facts.contains(&fact))
+        let this = &self.all[system];
+        let may_be_this =
+            |other: &&System| !this.told && (other.host.is_none() || other.host == this.host);
+        let mut others = self.all.iter().filter(may_be_this);
+        this.facts.contains(&fact) || others.any(|other| other.facts.contains(&fact))
     }
 
     /// What follows is another text.

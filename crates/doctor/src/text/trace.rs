@@ -27,7 +27,10 @@ const OPENERS: [&str; 16] = [
     "list_del corruption",
 ];
 /// A report of what is not told.
-const OTHERS: [&str; 3] = ["[ cut here ]", "call trace:", "rip: 0010:"];
+const OTHERS: [&str; 3] = [CUT_HERE, "call trace:", "rip: 0010:"];
+/// The names may go on in the next lines.
+const MODULES: &str = "modules linked in:";
+const CUT_HERE: &str = "[ cut here ]";
 /// Words for what happened, which the catalogue has, by what stands in those lines.
 const KINDS: [(&str, &str); 12] = [
     ("null-ptr-deref", "null-pointer"),
@@ -43,6 +46,9 @@ const KINDS: [(&str, &str); 12] = [
     ("refcount_t: ", "refcount"),
     ("stall on ", "stall"),
 ];
+
+/// Registers that a line begins with.
+const REGISTERS: [&str; 7] = ["rip", "rsp", "rax", "rdx", "rbp", "fs", "cs"];
 
 /// More lines than the longest report of a kernel has.
 const MAX_LINES: u32 = 160;
@@ -64,8 +70,12 @@ pub(super) struct Trace {
     /// How much that line says.
     weight: u8,
     lines: u32,
+    /// It has the line that stands before a crash or a warning, and before no other stack.
+    is_cut_here: bool,
     has_stack: bool,
     has_ended: bool,
+    /// Names of modules stand in the last line.
+    lists_modules: bool,
 }
 
 /// A line of a log, as far as a report is concerned.
@@ -75,6 +85,8 @@ pub(super) struct Line<'a> {
     pub(super) text: &'a str,
     /// In small letters.
     pub(super) plain: &'a str,
+    /// It begins with a time, as lines of a log do and those of a listing do not.
+    pub(super) in_log: bool,
 }
 
 /// The report that is being read.
@@ -99,18 +111,23 @@ impl Traces {
                 || (opens > 0 && open.has_ended && !repeats)
         });
         let ended = if is_over { self.open.take() } else { None };
-        let driver = frames.iter().any(|frame| driver(frame)) || in_driver(line.plain);
-        if self.open.is_none() && (opens > 0 || (driver && !frames.is_empty())) {
+        if self.open.is_none() && (opens > 0 || is_of_stack(line, &frames)) {
             self.open = Some(Trace::new(line));
         }
         let Some(open) = &mut self.open else {
             return (false, ended);
         };
         open.lines += 1;
-        if open.has_ended {
-            return (opens > 0 || !frames.is_empty(), ended);
-        }
         let is_part = opens > 0 || !frames.is_empty() || is_filling(line.plain);
+        // Something else was printed behind the stack.
+        open.has_ended |= open.has_stack && line.in_log && !is_part;
+        let of_report = is_of_report(message(line.plain));
+        open.lists_modules = message(line.plain).starts_with(MODULES)
+            || (open.lists_modules && !of_report && is_filling(line.plain));
+        if open.has_ended {
+            let is_part = opens > 0 || !frames.is_empty() || of_report || open.lists_modules;
+            return (is_part, ended);
+        }
         open.take(line, opens, frames);
         (is_part, ended)
     }
@@ -131,13 +148,16 @@ impl Trace {
             says: line.text.to_owned(),
             weight: 0,
             lines: 0,
+            is_cut_here: false,
             has_stack: false,
             has_ended: false,
+            lists_modules: false,
         }
     }
 
     fn take(&mut self, line: &Line<'_>, opens: u8, frames: Vec<String>) {
         let plain = line.plain;
+        self.is_cut_here |= plain.contains(CUT_HERE);
         if opens > self.weight {
             (self.weight, self.number) = (opens, line.number);
             line.text.clone_into(&mut self.says);
@@ -159,7 +179,11 @@ impl Trace {
         // A work item, and the place where it stopped, stand before the stack.
         self.has_stack |= plain.contains("call trace:")
             || (opens == 0 && !frames.is_empty() && !plain.contains("workqueue: "));
-        self.has_ended = plain.contains("end trace ");
+        // KASAN goes on with who had the memory before.
+        let is_kasan = self.says.contains("KASAN: ");
+        self.has_ended = plain.contains("end trace ")
+            || (!is_kasan && plain.contains("</task>"))
+            || (is_kasan && self.has_stack && plain.contains("======"));
         for module in ["idxd", "iaa_crypto"] {
             if !frames.is_empty() && plain.contains(&format!("[{module}]")) {
                 self.add(module.to_owned());
@@ -186,6 +210,11 @@ impl Trace {
     pub(super) const fn is_crash(&self) -> bool {
         self.weight > 1
     }
+
+    /// Whether it may be a stack that was asked for, as SysRq prints it.
+    pub(super) const fn may_be_asked_for(&self) -> bool {
+        self.weight == 1 && !self.is_cut_here
+    }
 }
 
 /// How much the beginning of a report says: nothing, that there is one, or what it is.
@@ -205,7 +234,7 @@ fn weight(plain: &str) -> u8 {
 
 /// Whether a line begins a report behind the stack of another.
 fn begins(plain: &str, weight: u8) -> bool {
-    weight > 1 || plain.contains("[ cut here ]")
+    weight > 1 || plain.contains(CUT_HERE)
 }
 
 /// The functions of a line of a stack, without what compilers add.
@@ -213,7 +242,9 @@ fn frames(plain: &str) -> Vec<String> {
     let mut frames = Vec::new();
     let mut words = plain.split(' ').peekable();
     while let Some(word) = words.next() {
-        let module = words.peek().is_some_and(|next| is_module(next));
+        let is_before_module = words.peek().is_some_and(|next| is_module(next));
+        // Elsewhere listings have a module behind a function.
+        let module = is_before_module && plain.contains("workqueue: ");
         let name = match word.split_once("+0x") {
             Some((name, _)) => name,
             None if module => word,
@@ -239,25 +270,74 @@ fn driver(frame: &str) -> bool {
     frame.starts_with("idxd_")
 }
 
-fn in_driver(plain: &str) -> bool {
-    plain.split(' ').any(is_module)
+/// Whether a line of a log is one of a stack of the driver: `? idxd_remove+0xe4/0x120 [idxd]`.
+/// Tables of symbols, profiles, locks and initcalls have functions, too.
+fn is_of_stack(line: &Line<'_>, frames: &[String]) -> bool {
+    let is_driver =
+        frames.iter().any(|frame| driver(frame)) || line.plain.split(' ').any(is_module);
+    let said = message(line.plain).trim_start_matches("? ");
+    let begins = frames.first().is_some_and(|frame| said.starts_with(frame));
+    is_driver && begins && line.in_log && said.contains("/0x")
 }
 
-/// Whether a line in a report says nothing by itself: registers, modules, names of hardware.
-fn is_filling(plain: &str) -> bool {
-    let mut rest = plain;
+/// A line without what stands before it in brackets.
+fn message(plain: &str) -> &str {
+    let mut rest = plain
+        .split_once(" kernel: ")
+        .map_or(plain, |(_, rest)| rest);
     while let Some((_, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         rest = after.trim_start();
     }
+    rest
+}
+
+/// Whether a line in a report says nothing by itself.
+fn is_filling(plain: &str) -> bool {
+    let rest = message(plain);
+    is_of_report(rest) || (!rest.contains(':') && !begins_with_function(rest))
+}
+
+/// Whether a message is one of a report alone: registers, modules, names of hardware, memory.
+fn is_of_report(message: &str) -> bool {
     let heads = [
-        "modules linked in:",
+        MODULES,
         "workqueue:",
         "cpu:",
         "tainted:",
         "hardware name:",
+        "call trace:",
+        "code:",
+        "eflags:",
+        "orig_rax:",
+        "pkru:",
+        "allocated by task",
+        "freed by task",
+        "last potentially related work creation:",
+        "second to last potentially related work creation:",
+        "the buggy address",
+        "the physical address",
+        "page:",
+        "flags:",
+        "raw:",
+        "page dumped because:",
+        "memory state around",
+        "irq event stamp:",
+        "hardirqs last",
+        "softirqs last",
+        "sending nmi",
+        "nmi backtrace",
     ];
-    heads.iter().any(|head| rest.starts_with(head))
-        || (!rest.contains(':') && !begins_with_function(rest))
+    let first = message.split(' ').next().unwrap_or_default();
+    // `rax: 0000000000000000`, `cr2: ...`, and bytes around an address of KASAN.
+    let is_register = first.strip_suffix(':').is_some_and(|name| {
+        let is_memory = name.len() == 16 && name.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let numbered = ["cr", "dr", "r"].iter().any(|kind| {
+            let number = name.strip_prefix(kind).unwrap_or_default();
+            !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+        });
+        numbered || is_memory || REGISTERS.contains(&name)
+    });
+    is_register || first == ">" || heads.iter().any(|head| message.starts_with(head))
 }
 
 #[cfg(test)]
@@ -275,6 +355,7 @@ mod tests {
                 system: 0,
                 text,
                 plain: &plain,
+                in_log: true,
             };
             all.extend(traces.read(&line).1);
         }

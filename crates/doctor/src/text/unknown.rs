@@ -129,7 +129,7 @@ fn is_shown(plain: &str) -> bool {
     if is_lsmod || plain.starts_with("filename: ") {
         return true;
     }
-    if is_sentence(plain) {
+    if is_sentence(plain) || is_symbol(plain) {
         return true;
     }
     // `lspci -k`, `ldd`, and the table of SPDK's setup.sh.
@@ -169,6 +169,13 @@ fn is_sentence(plain: &str) -> bool {
     count >= 7 && words.count() >= 2 && !first.ends_with(':') && !first.starts_with("/dev/")
 }
 
+/// Whether a line is of a table of symbols, a profile or a stack: functions and modules alone.
+fn is_symbol(plain: &str) -> bool {
+    let modules = ["[idxd]", "[idxd_bus]", "[iaa_crypto]"];
+    let is_module = |word: &str| modules.contains(&word.trim_matches(['(', ')']));
+    !is_timed(plain) && !plain.contains(": ") && plain.split(' ').any(is_module)
+}
+
 fn is_timed(plain: &str) -> bool {
     plain
         .strip_prefix('[')
@@ -205,6 +212,8 @@ mod tests {
             "dsa0 dsa1 wq0.0",
             "idxd 106496 0",
             "idxd_bus 16384 2 iaa_crypto,idxd",
+            "ffffffffc0a5b1c0 t idxd_pci_probe [idxd]",
+            "ffffffffc0a5c0d4 idxd_desc_read+0x20 ([idxd])",
             "filename: /lib/modules/6.2.0-31-generic/kernel/drivers/dma/idxd/idxd.ko",
             "/sys/bus/dsa/devices/dsa0",
             "when i run `dmesg | grep idxd` i get:",

@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use dray_doctor::{Explanation, Texts};
+use dray_doctor::{Explanation, Severity, Texts};
 
 fn read(text: &str) -> Explanation {
     let mut texts = Texts::new();
@@ -178,4 +178,84 @@ fn reports_of_other_drivers_are_left_alone() {
     let explanation =
         read("This fixes a use-after-free. It triggers a NULL pointer dereference.\n");
     assert_eq!(explanation.findings, []);
+}
+
+#[test]
+fn functions_of_the_driver_in_listings_are_no_crash() {
+    for text in [
+        "ffffffffc0a5b1c0 t idxd_pci_probe [idxd]\nffffffffc0a5b2c0 t idxd_remove [idxd]\n",
+        "idxd_pci_probe [idxd]\nidxd_remove [idxd]\n",
+        "accel-config 4711 [001] 1234.5: 1 cycles:\n  ffffffffc0a5c0d4 idxd_desc_read+0x20 ([idxd])\n",
+        "     12.34%  accel-config  [idxd]  [k] idxd_desc_read\n",
+        "[<0>] idxd_cmd_exec+0x7a/0x120 [idxd]\n",
+        "[ 1.0] initcall idxd_init_module+0x0/0x1000 [idxd] returned 0 after 11 usecs\n",
+    ] {
+        let explanation = read(text);
+        assert_eq!(explanation.findings, [], "{text}");
+        assert_eq!(explanation.crashed, [], "{text}");
+    }
+    // A stack that SysRq-w prints may be one of a healthy system.
+    let explanation = read(
+        "[ 9.1] task:accel-config state:D stack:0 pid:4711\n[ 9.1] Call Trace:\n[ 9.1]  <TASK>\n\
+         [ 9.1]  __schedule+0x1/0x2\n[ 9.1]  idxd_cmd_exec+0x1/0x2 [idxd]\n[ 9.1]  </TASK>\n",
+    );
+    assert_eq!(explanation.worst(), Some(Severity::Note), "{explanation:?}");
+    assert!(
+        explanation.findings[0].what.contains("SysRq"),
+        "{explanation:?}"
+    );
+}
+
+#[test]
+fn what_is_printed_behind_a_report_is_not_of_it() {
+    let hung = "[ 120.0] INFO: task jbd2/sda1-8:311 blocked for more than 120 seconds.\n\
+                [ 120.0] Call Trace:\n[ 120.0]  <TASK>\n[ 120.0]  __schedule+0x1/0x2\n";
+    for (end, count) in [
+        ("[ 120.0]  </TASK>\n", 1),
+        // Kernels before 5.16 have no such line.
+        ("[ 121.0] eth0: link is up\n", 1),
+    ] {
+        let explanation = read(&format!(
+            "{hung}{end}[ 124.0] idxd 0000:6a:01.0: a new thing in idxd_wq_enable [idxd]\n"
+        ));
+        assert_eq!(explanation.findings, [], "{explanation:?}");
+        assert_eq!(explanation.unknown.count, count, "{explanation:?}");
+        let explanation = read(&format!(
+            "{hung}{end}[ 124.0] idxd: nothing to do\n[ 124.0] idxd is new and has no colon\n"
+        ));
+        assert_eq!(explanation.unknown.count, 2, "{explanation:?}");
+    }
+    // An Oops names modules behind its stack, and where it stopped once more.
+    let explanation = read(
+        "[ 1.0] BUG: kernel NULL pointer dereference, address: 0000000000000038\n\
+         [ 1.0] RIP: 0010:kfree+0x1/0x2\n[ 1.0] Call Trace:\n[ 1.0]  <TASK>\n\
+         [ 1.0]  idxd_wq_free+0x1/0x2 [idxd]\n[ 1.0]  </TASK>\n[ 1.0] Modules linked in: idxd(+) wmi\n\
+         [ 1.0]  intel_sdsi idxd soundcore\n[ 1.0] CR2: 0000000000000038\n\
+         [ 1.0] ---[ end trace 0000000000000000 ]---\n[ 1.0] RIP: 0010:kfree+0x1/0x2\n\
+         [ 1.0] idxd has come back\n",
+    );
+    assert_eq!(explanation.findings.len(), 1, "{explanation:?}");
+    assert_eq!(explanation.findings[0].count, 1);
+    assert_eq!(explanation.unknown.count, 1, "{explanation:?}");
+    // Registers within a stack, and who had the memory before, are of it.
+    let explanation = read(
+        "[ 1.0] BUG: KASAN: slab-use-after-free in kfree+0x1/0x2\n[ 1.0] Call Trace:\n[ 1.0]  <TASK>\n\
+         [ 1.0]  kasan_report+0x1/0x2\n[ 1.0] RIP: 0033:0x7f0000000000\n[ 1.0] RAX: ffffffffffffffda RBX: 0\n\
+         [ 1.0]  </TASK>\n[ 1.0] Freed by task 11 on cpu 0 at 1.0s:\n[ 1.0]  kfree+0x1/0x2\n\
+         [ 1.0]  idxd_remove+0x1/0x2 [idxd]\n[ 1.0] ==========\n",
+    );
+    assert_eq!(explanation.findings.len(), 1, "{explanation:?}");
+    assert!(explanation.findings[0].what.contains("freed before"));
+}
+
+#[test]
+fn a_warning_of_the_remapping_unit_is_no_error_where_no_dsa_is_named() {
+    let text = report(
+        "WARNING: CPU: 0 PID: 11 at drivers/iommu/intel/iommu.c:1 domain_flush+0x1/0x2",
+        "domain_flush",
+        &["i915_gem_fault+0x1/0x2 [i915]"],
+    );
+    let alone = text.replace(" idxd(+) idxd_bus", "").replace(" idxd ", " ");
+    assert_eq!(read(&alone).worst(), Some(Severity::Warning));
+    assert_eq!(read(&text).worst(), Some(Severity::Error));
 }

@@ -124,6 +124,25 @@ fn a_queue_that_cannot_be_opened_is_an_error_of_the_program_that_opens_it() {
     assert_eq!((explanation.usual, explanation.unknown.count), (0, 1));
 }
 
+/// `Failure occurred.` is all that an example of DML says, and part of what others do.
+#[test]
+fn words_of_any_program_count_as_a_whole_line_or_behind_their_program() {
+    for line in [
+        "Failure occurred.",
+        "dml_example[12]: Failure occurred.",
+        "./dml: failure occurred",
+    ] {
+        assert_eq!(explain(line).findings.len(), 1, "{line}");
+    }
+    for line in [
+        "backup: Failure occurred. See the log.",
+        "[ 1.0] sda: Failure occurred.",
+        "Failure occurred while reading",
+    ] {
+        assert_eq!(explain(line).findings, [], "{line}");
+    }
+}
+
 /// The kernel around the driver names the device, and each such line says what to do.
 #[test]
 fn what_the_kernel_says_around_the_driver_is_explained_and_never_usual() {

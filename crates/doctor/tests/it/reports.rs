@@ -285,3 +285,53 @@ fn who_is_told_to_load_the_driver_again_is_told_where_that_crashes() {
         );
     }
 }
+
+#[test]
+fn an_error_of_one_device_does_not_follow_from_what_is_said_of_another() {
+    for (text, worst) in [
+        (
+            "dsa0 is in enabled state already, skipping...\nfailed in dsa1\n",
+            Severity::Error,
+        ),
+        (
+            "dsa0 is active, will skip...\ndsa1/wq1.0: wq error - no SVM support and needed\n",
+            Severity::Error,
+        ),
+        (
+            "dsa0 is in enabled state already, skipping...\nfailed in dsa0\n",
+            Severity::Warning,
+        ),
+    ] {
+        let explanation = read(text);
+        assert_eq!(explanation.worst(), Some(worst), "{explanation:?}");
+        assert_eq!(explanation.usual, 0, "{text}");
+    }
+}
+
+#[test]
+fn a_command_line_of_another_boot_or_host_does_not_say_what_is_done_already() {
+    let sva = "idxd 0000:6a:01.0: Unable to turn on user SVA feature.";
+    let advice = |text: String| {
+        let mut texts = Texts::new();
+        texts
+            .read("log", std::io::Cursor::new(text.into_bytes()))
+            .unwrap();
+        texts.finish().findings[0].fix.advice.clone()
+    };
+    let scalable = "Command line: ro intel_iommu=on,sm_on";
+    let boots = |first: &str| {
+        advice(format!(
+            "[ 0.0] {first}\n[ 90.0] {sva}\n[ 0.0] {scalable}\n[ 9.0] x\n"
+        ))
+    };
+    assert!(boots("Command line: ro quiet").contains("intel_iommu=on,sm_on, and VT-d"));
+    // The command line of that boot is not in the text.
+    assert!(boots("x").contains("has scalable mode already"));
+    let hosts = |other: &str| {
+        advice(format!(
+            "Nov 20 10:00:01 a kernel: {sva}\nNov 20 10:00:01 {other} kernel: {scalable}\n"
+        ))
+    };
+    assert!(hosts("b").contains("intel_iommu=on,sm_on, and VT-d"));
+    assert!(hosts("a").contains("has scalable mode already"));
+}

@@ -308,9 +308,18 @@ fn a_message_that_lost_its_end_or_the_start_of_a_text_is_found() {
         "[ 1.0] idxd 0000:6a:01.0: Unable to\n",
         "[ 1.0] eth0: up\nle to turn on user SVA feature.\n",
         "[ 1.0] nvme 0000:01:00.0: Unable to turn on user SVA fea\n",
+        // Any program says so, and several messages end so.
+        "Operation not permitted\n",
+        // A second piece of the first line is no start of the text.
+        &format!("eth0: up\r{}\n", &SVA[22..]),
     ] {
         assert_eq!(read(text).findings, [], "{text}");
     }
+    // However many lines stand before it.
+    let unknown = "[ 1.0] idxd 0000:6a:01.0: a new thing\n".repeat(600);
+    let explanation = read(format!("{unknown}[ 2.0] {}\n", &SVA[..SVA.len() - 5]));
+    assert_eq!(explanation.findings.len(), 1);
+    assert_eq!(explanation.unknown.count, 600);
 }
 
 #[test]
