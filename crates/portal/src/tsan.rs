@@ -87,6 +87,7 @@ pub(crate) fn look() -> Result<(), Missing> {
     let runtime = Runtime::find()
         .filter(|_| reads::are_seen())
         .ok_or(Missing)?;
+    report::look_up();
     fibers::begin(runtime);
     ACTIVE.store(true, Ordering::Release);
     Ok(())
