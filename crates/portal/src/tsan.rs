@@ -76,6 +76,18 @@ pub(crate) fn memory_calls() -> Option<(Mmap, Munmap)> {
     mmap.zip(munmap)
 }
 
+/// The program is about to change its mappings: what this thread has polled is looked at while it is there.
+pub(crate) fn settle() {
+    if is_active() {
+        pending::resolve();
+    }
+}
+
+/// In a child: threads that had fibers are not there.
+pub(crate) fn forked() {
+    fibers::forked();
+}
+
 /// Looks for ThreadSanitizer, if the session wants it. Not in a signal handler.
 ///
 /// # Errors

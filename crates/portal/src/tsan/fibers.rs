@@ -131,6 +131,17 @@ fn create(runtime: &Runtime) -> Option<&'static Slot> {
     Some(slot)
 }
 
+/// In a child: a thread that created a fiber, or used one, is not there.
+pub(super) fn forked() {
+    CREATING.store(false, Ordering::Release);
+    for slot in SLOTS.iter().filter(|slot| !slot.fiber().is_null()) {
+        let order = Ordering::AcqRel;
+        let _ = slot
+            .state
+            .compare_exchange(CLAIMED, IDLE, order, Ordering::Relaxed);
+    }
+}
+
 /// The submission has completed: its fiber may stand for another.
 pub(super) fn complete(submission: u64) {
     let used = USED.load(Ordering::Acquire).min(FIBERS);
@@ -151,4 +162,25 @@ pub(super) fn in_flight(queue: u64) -> impl Iterator<Item = (u64, u64)> {
     };
     let both = |slot: &Slot| (slot.token(), slot.submission.load(Ordering::Relaxed));
     SLOTS[..used].iter().filter(to_queue).map(both)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_has_no_thread_that_creates_a_fiber_or_uses_one() {
+        let (used, busy, none) = (&SLOTS[FIBERS - 1], &SLOTS[FIBERS - 2], &SLOTS[FIBERS - 3]);
+        for slot in [used, busy] {
+            slot.fiber
+                .store(std::ptr::dangling_mut(), Ordering::Relaxed);
+        }
+        busy.set_busy();
+        CREATING.store(true, Ordering::Relaxed);
+        forked();
+        assert!(!CREATING.load(Ordering::Relaxed));
+        assert!(used.claim(IDLE));
+        assert!(busy.claim(BUSY));
+        assert!(none.claim(CLAIMED));
+    }
 }

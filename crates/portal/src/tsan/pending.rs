@@ -50,7 +50,7 @@ pub(super) extern "C" fn resolve() {
     let Some(record) = find(address).filter(|_| address != 0) else {
         return;
     };
-    // SAFETY: the program has read it.
+    // SAFETY: there are records where there are portals, and handlers with them.
     if unsafe { record.is_written(address) } {
         record.seen();
     }

@@ -37,7 +37,7 @@ extern "C" fn is_range_for_runtime(address: u64, bytes: u64) -> bool {
 /// what the program reads is no race.
 extern "C" fn is_for_runtime(address: u64, bytes: u64) -> bool {
     lines(address, bytes).fold(true, |all, (line, record)| {
-        // SAFETY: the program reads within these 32 bytes.
+        // SAFETY: there are records where there are portals, and handlers with them.
         let mut looks = (0..LOOKS).map(|_| unsafe { record.is_written(line) });
         let written = looks.any(|written| {
             std::hint::spin_loop();
@@ -54,7 +54,7 @@ extern "C" fn is_for_runtime(address: u64, bytes: u64) -> bool {
 /// The program gets what this library has read before; whether it is to be read by the runtime instead.
 extern "C" fn is_loaded_by_runtime(address: u64, bytes: u64) -> bool {
     lines(address, bytes).fold(true, |all, (line, record)| {
-        // SAFETY: the program reads within these 32 bytes.
+        // SAFETY: there are records where there are portals, and handlers with them.
         let written = unsafe { record.is_written(line) };
         if written {
             record.seen();

@@ -5,6 +5,7 @@
 
 use super::fibers;
 use super::runtime::Runtime;
+use crate::guarded::read;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Bytes of a completion record, and its alignment (spec 3.5).
@@ -58,14 +59,16 @@ impl Record {
         self.submission.load(Ordering::Relaxed)
     }
 
-    /// Whether the device has written to it: its status (spec 5.4) is not 0, or a thread has found that before.
+    /// Whether the device has written to it: its status (spec 5.4) is not 0, or a thread has found that before. One that cannot
+    /// be read is not written.
     ///
     /// # Safety
-    /// It is at this address, and can be read.
+    /// It is at this address, and [`trap::install`](crate::trap::install) was called.
     pub(super) unsafe fn is_written(&self, at: u64) -> bool {
-        // SAFETY: the caller vouches for it; the device writes to it.
-        let status = unsafe { &*(at as *const AtomicU8) }.load(Ordering::Acquire);
-        status != 0 || self.is_acquired()
+        let mut status = [0];
+        // SAFETY: the caller vouches for it; another thread may have unmapped it.
+        let known = unsafe { read(at, &mut status) };
+        known.is_ok() && (status[0] != 0 || self.is_acquired())
     }
 
     /// Whether a thread has found it written.
