@@ -83,9 +83,17 @@ pub(crate) fn settle() {
     }
 }
 
+/// Memory is given back, or was just mapped: it has no records.
+pub(crate) fn forget(at: usize, bytes: usize) {
+    if is_active() {
+        records::forget_within(at as u64, bytes as u64);
+    }
+}
+
 /// In a child: threads that had fibers are not there.
 pub(crate) fn forked() {
     fibers::forked();
+    records::forked();
 }
 
 /// Looks for ThreadSanitizer, if the session wants it. Not in a signal handler.

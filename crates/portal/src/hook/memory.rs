@@ -75,11 +75,12 @@ unsafe fn map(
         // SAFETY: as above.
         None => unsafe { syscall(libc::SYS_mmap, arguments) },
     };
-    if let Ok(at) = answer
-        && flags & libc::MAP_FIXED != 0
-    {
+    if let Ok(at) = answer {
         // What was there before is gone.
-        mapping::forget(at, bytes);
+        tsan::forget(at, bytes);
+        if flags & libc::MAP_FIXED != 0 {
+            mapping::forget(at, bytes);
+        }
     }
     libc_answer(answer) as *mut c_void
 }
@@ -110,6 +111,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> c_int {
     let at = address.addr();
     tsan::settle();
     note_call(MemoryCall::Munmap, (at, bytes), &Place::here());
+    tsan::forget(at, bytes);
     // Before the call: afterwards the page may be another thread's.
     if at.is_multiple_of(4096) && bytes != 0 {
         mapping::forget(at, bytes);
@@ -136,6 +138,7 @@ pub unsafe extern "C" fn mremap(
 ) -> *mut c_void {
     tsan::settle();
     note_call(MemoryCall::Mremap, (from.addr(), bytes), &Place::here());
+    tsan::forget(from.addr(), bytes);
     let moved = mapping::relocate(from.addr(), bytes, new_bytes, flags, to.addr());
     libc_answer(moved) as *mut c_void
 }
@@ -177,6 +180,9 @@ pub unsafe extern "C" fn madvise(address: *mut c_void, bytes: usize, advice: c_i
     if TAKES_AWAY.contains(&advice) {
         tsan::settle();
         note_call(MemoryCall::Madvise, (address.addr(), bytes), &Place::here());
+        if advice != libc::MADV_PAGEOUT {
+            tsan::forget(address.addr(), bytes);
+        }
     }
     let arguments = [address.addr(), bytes, advice as usize, 0, 0, 0];
     // SAFETY: the caller's own call.
