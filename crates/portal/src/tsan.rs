@@ -79,7 +79,7 @@ pub(crate) fn memory_calls() -> Option<(Mmap, Munmap)> {
 /// The program is about to change its mappings: what this thread has polled is looked at while it is there.
 pub(crate) fn settle() {
     if is_active() {
-        pending::resolve();
+        pending::resolve(0);
     }
 }
 

@@ -10,6 +10,7 @@ use zerocopy::transmute;
 
 use super::callers::Callers;
 use super::fibers::{self, Slot};
+use super::pending;
 use super::records::{self, Owner, RECORD, Reach};
 use super::runtime::{NO_ORDER, Runtime};
 use super::vectors::Vectors;
@@ -110,6 +111,7 @@ fn tell(words: &Words, caller: Caller<'_>, queue: Queue) -> Option<Told> {
     if is_quiet() || is_guest() {
         return None;
     }
+    pending::resolve(0);
     // SAFETY: `Told` ends it.
     unsafe { (runtime.ignore)() };
     let vectors = Vectors::save();
