@@ -138,8 +138,11 @@ pub unsafe extern "C" fn mremap(
 ) -> *mut c_void {
     tsan::settle();
     note_call(MemoryCall::Mremap, (from.addr(), bytes), &Place::here());
-    tsan::forget(from.addr(), bytes);
     let moved = mapping::relocate(from.addr(), bytes, new_bytes, flags, to.addr());
+    if let Some(at) = moved.ok().filter(|at| *at != from.addr()) {
+        tsan::forget(from.addr(), bytes);
+        tsan::forget(at, new_bytes);
+    }
     libc_answer(moved) as *mut c_void
 }
 

@@ -152,8 +152,9 @@ impl Record {
         };
         if reach == Reach::Batch as u8 || reach == Reach::Drain as u8 {
             for (_, record) in all().filter(|(_, record)| in_reach(record)) {
-                record.acquired.fetch_max(1, Ordering::Relaxed);
-                fibers::complete(record.submission());
+                if record.acquired.fetch_max(1, Ordering::Relaxed) == 0 {
+                    fibers::complete(record.submission());
+                }
             }
         }
         if reach != Reach::Member as u8 {
@@ -236,8 +237,8 @@ pub(super) fn forked() {
     }
 }
 
-/// Enters a record. One that was there and may have been seen comes before what this thread does next. Where there is no room it is in place of one that a thread has found written, or else of the oldest.
-/// `None` where another thread is entering it, too.
+/// Enters a record. One that was there and may have been seen comes before what this thread does next. Where there is no room
+/// it is in place of one that a thread has found written, or else of the oldest. `None` where another thread is entering it, too.
 pub(super) fn enter(address: u64, owner: Owner) -> Option<&'static Record> {
     let record = match find(address) {
         Some(known) => {
