@@ -292,7 +292,7 @@ static void record_lost(int right)
 		if (!right)
 			record->status = 0;
 		for (waits = 0; !record->status; waits++) {
-			if (waits == 1000)
+			if (!right && waits == 1000)
 				_exit(1);
 			usleep(1000);
 		}

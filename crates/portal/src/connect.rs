@@ -214,6 +214,7 @@ fn after_fork() {
     extern "C" fn child() {
         crate::chain::forked();
         remote::forked();
+        tsan::forked();
     }
     // SAFETY: the function does what is allowed in a child of a process with threads.
     ONCE.call_once(|| unsafe {

@@ -76,6 +76,26 @@ pub(crate) fn memory_calls() -> Option<(Mmap, Munmap)> {
     mmap.zip(munmap)
 }
 
+/// The program is about to change its mappings: what this thread has polled is looked at while it is there.
+pub(crate) fn settle() {
+    if is_active() {
+        pending::resolve(0);
+    }
+}
+
+/// Memory is given back, or was just mapped: it has no records.
+pub(crate) fn forget(at: usize, bytes: usize) {
+    if is_active() {
+        records::forget_within(at as u64, bytes as u64);
+    }
+}
+
+/// In a child: threads that had fibers are not there.
+pub(crate) fn forked() {
+    fibers::forked();
+    records::forked();
+}
+
 /// Looks for ThreadSanitizer, if the session wants it. Not in a signal handler.
 ///
 /// # Errors
@@ -87,6 +107,7 @@ pub(crate) fn look() -> Result<(), Missing> {
     let runtime = Runtime::find()
         .filter(|_| reads::are_seen())
         .ok_or(Missing)?;
+    report::look_up();
     fibers::begin(runtime);
     ACTIVE.store(true, Ordering::Release);
     Ok(())

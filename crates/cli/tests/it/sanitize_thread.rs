@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use object::read::{Object, ObjectSymbol};
 use tempfile::TempDir;
 
 use crate::common::race_example;
 
 /// A late device is late in most runs: a machine may give the program no processor for as long.
 const TRIES: usize = 20;
+/// As often a program must start to count as one that runs here.
+const LOADS: usize = 20;
 
 /// The example with ThreadSanitizer, with more flags; `None` where the compiler has none, or it does not run.
 fn example(directory: &Path, flags: &[&str]) -> Option<PathBuf> {
@@ -29,12 +32,37 @@ fn example(directory: &Path, flags: &[&str]) -> Option<PathBuf> {
         .args([&program, &source])
         .output()
         .expect("a compiler");
-    let runs = || Command::new(&program).arg("list").output();
-    let has = built.status.success() && runs().is_ok_and(|output| output.status.success());
-    if !has {
+    // Where addresses are random a runtime may find its own taken, in some runs.
+    let runs = || {
+        (0..LOADS).all(|_| {
+            let list = Command::new(&program).arg("list").output();
+            list.is_ok_and(|output| output.status.success())
+        })
+    };
+    if !(built.status.success() && runs()) {
         dray_skip::skip("the C compiler has no ThreadSanitizer that runs here");
+        return None;
     }
-    has.then_some(program)
+    Some(program)
+}
+
+/// Whether the runtime is a shared object: some compilers link their own statically without a flag.
+fn calls_runtime(program: &Path) -> bool {
+    let bytes = std::fs::read(program).expect("the program");
+    let object = object::File::parse(&*bytes).expect("an object");
+    object
+        .dynamic_symbols()
+        .any(|symbol| symbol.is_undefined() && symbol.name() == Ok("__tsan_init"))
+}
+
+/// As [`example`], with the runtime in a shared object.
+fn shared_example(directory: &Path) -> Option<PathBuf> {
+    let program = example(directory, &[])?;
+    let shared = calls_runtime(&program);
+    if !shared {
+        dray_skip::skip("the C compiler links ThreadSanitizer statically");
+    }
+    shared.then_some(program)
 }
 
 fn session(options: &[&str], program: &Path, case: &str, twin: &str) -> Output {
@@ -50,7 +78,7 @@ fn session(options: &[&str], program: &Path, case: &str, twin: &str) -> Output {
 #[test]
 fn every_race_is_reported_with_the_device_and_the_right_twin_is_not() {
     let directory = TempDir::new().expect("a directory");
-    let Some(program) = example(directory.path(), &[]) else {
+    let Some(program) = shared_example(directory.path()) else {
         return;
     };
     let list = Command::new(&program)
@@ -67,12 +95,10 @@ fn every_race_is_reported_with_the_device_and_the_right_twin_is_not() {
             let named = said.contains("WARNING: ThreadSanitizer: data race")
                 && said.contains("'dray: wq0.0 ")
                 && said.contains(" main ");
-            assert_eq!(
-                output.status.code(),
-                Some(if named { 66 } else { 0 }),
-                "{case}: {said}"
-            );
-            named
+            let code = output.status.code();
+            // A report that does not name both is a try.
+            assert!(matches!(code, Some(0 | 66)), "{case}: {said}");
+            named && code == Some(66)
         });
         assert!(reported, "{case}");
         for options in [&[][..], &["--chaos", "1:delay"]] {
@@ -106,7 +132,7 @@ fn programs_whose_reads_are_not_seen_are_refused_with_the_flag() {
 fn a_child_without_thread_sanitizer_gets_no_portal() {
     let directory = TempDir::new().expect("a directory");
     let clinic = race_example(directory.path(), "clinic");
-    let Some(program) = example(directory.path(), &[]) else {
+    let Some(program) = shared_example(directory.path()) else {
         return;
     };
     let output = Command::new(assert_cmd::cargo::cargo_bin!("dray"))

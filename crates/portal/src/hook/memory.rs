@@ -9,8 +9,7 @@ use crate::place::Place;
 use crate::quiet::is_quiet;
 use crate::remote::note_call;
 use crate::syscall::{Answer, syscall};
-use crate::tsan::memory_calls;
-use crate::{connect, mapping};
+use crate::{connect, mapping, tsan};
 
 /// `mmap(2)`.
 ///
@@ -26,6 +25,7 @@ pub unsafe extern "C" fn mmap(
     offset: libc::off_t,
 ) -> *mut c_void {
     if flags & libc::MAP_FIXED != 0 {
+        tsan::settle();
         note_call(MemoryCall::Mmap, (address.addr(), bytes), &Place::here());
     }
     // SAFETY: the caller's own call.
@@ -66,7 +66,7 @@ unsafe fn map(
         fd as usize,
         offset as usize,
     ];
-    let answer = match memory_calls() {
+    let answer = match tsan::memory_calls() {
         Some((mmap, _)) => {
             // SAFETY: the caller's own call.
             let value = unsafe { mmap(address, bytes, protection, flags, fd, offset) };
@@ -75,11 +75,12 @@ unsafe fn map(
         // SAFETY: as above.
         None => unsafe { syscall(libc::SYS_mmap, arguments) },
     };
-    if let Ok(at) = answer
-        && flags & libc::MAP_FIXED != 0
-    {
+    if let Ok(at) = answer {
         // What was there before is gone.
-        mapping::forget(at, bytes);
+        tsan::forget(at, bytes);
+        if flags & libc::MAP_FIXED != 0 {
+            mapping::forget(at, bytes);
+        }
     }
     libc_answer(answer) as *mut c_void
 }
@@ -108,12 +109,14 @@ pub unsafe extern "C" fn mmap64(
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> c_int {
     let at = address.addr();
+    tsan::settle();
     note_call(MemoryCall::Munmap, (at, bytes), &Place::here());
+    tsan::forget(at, bytes);
     // Before the call: afterwards the page may be another thread's.
     if at.is_multiple_of(4096) && bytes != 0 {
         mapping::forget(at, bytes);
     }
-    if let Some((_, munmap)) = memory_calls() {
+    if let Some((_, munmap)) = tsan::memory_calls() {
         // SAFETY: the caller's own call.
         return unsafe { munmap(address, bytes) };
     }
@@ -133,8 +136,13 @@ pub unsafe extern "C" fn mremap(
     flags: c_int,
     to: *mut c_void,
 ) -> *mut c_void {
+    tsan::settle();
     note_call(MemoryCall::Mremap, (from.addr(), bytes), &Place::here());
     let moved = mapping::relocate(from.addr(), bytes, new_bytes, flags, to.addr());
+    if let Some(at) = moved.ok().filter(|at| *at != from.addr()) {
+        tsan::forget(from.addr(), bytes);
+        tsan::forget(at, new_bytes);
+    }
     libc_answer(moved) as *mut c_void
 }
 
@@ -146,6 +154,7 @@ pub unsafe extern "C" fn mremap(
 pub unsafe extern "C" fn mprotect(address: *mut c_void, bytes: usize, protection: c_int) -> c_int {
     let both = libc::PROT_READ | libc::PROT_WRITE;
     if protection & both != both {
+        tsan::settle();
         note_call(
             MemoryCall::Mprotect,
             (address.addr(), bytes),
@@ -172,7 +181,11 @@ const TAKES_AWAY: [c_int; 6] = [
 #[cfg_attr(feature = "preload", unsafe(no_mangle))]
 pub unsafe extern "C" fn madvise(address: *mut c_void, bytes: usize, advice: c_int) -> c_int {
     if TAKES_AWAY.contains(&advice) {
+        tsan::settle();
         note_call(MemoryCall::Madvise, (address.addr(), bytes), &Place::here());
+        if advice != libc::MADV_PAGEOUT {
+            tsan::forget(address.addr(), bytes);
+        }
     }
     let arguments = [address.addr(), bytes, advice as usize, 0, 0, 0];
     // SAFETY: the caller's own call.

@@ -18,6 +18,8 @@ const CLAIMED: u32 = 1;
 const BUSY: u32 = 2;
 
 static SLOTS: [Slot; FIBERS] = [const { Slot::new() }; FIBERS];
+/// Keys of queues and 1, in the order of their first submissions.
+static QUEUES: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 /// Slots that have had a fiber, from the first on.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Where the search begins when all are busy.
@@ -35,8 +37,6 @@ pub(super) struct Slot {
     state: AtomicU32,
     fiber: AtomicPtr<std::ffi::c_void>,
     submission: AtomicU64,
-    /// Queue of the submission, as [`Queue::key`](super::Queue).
-    queue: AtomicU64,
     /// What the submission does is released at this address.
     token: AtomicU64,
 }
@@ -47,7 +47,6 @@ impl Slot {
             state: AtomicU32::new(CLAIMED),
             fiber: AtomicPtr::new(null_mut()),
             submission: AtomicU64::new(0),
-            queue: AtomicU64::new(0),
             token: AtomicU64::new(0),
         }
     }
@@ -85,7 +84,7 @@ pub(super) fn begin(runtime: Runtime) {
 }
 
 /// A fiber for a submission, which this thread has alone until it is [busy](Slot::set_busy), and the number of the submission.
-pub(super) fn claim(runtime: &Runtime, queue: u64, name: &str) -> (&'static Slot, u64) {
+pub(super) fn claim(runtime: &Runtime, name: &str) -> (&'static Slot, u64) {
     let slot = loop {
         let used = USED.load(Ordering::Acquire).min(FIBERS);
         let mut old = SLOTS[..used].iter();
@@ -104,7 +103,6 @@ pub(super) fn claim(runtime: &Runtime, queue: u64, name: &str) -> (&'static Slot
     };
     let submission = SUBMISSIONS.fetch_add(1, Ordering::Relaxed) + 1;
     slot.submission.store(submission, Ordering::Relaxed);
-    slot.queue.store(queue, Ordering::Relaxed);
     let name = CString::new(format!("dray: {name} #{submission}")).unwrap_or_default();
     // SAFETY: the fiber is this thread's; the name is copied.
     unsafe { (runtime.set_fiber_name)(slot.fiber(), name.as_ptr()) };
@@ -131,6 +129,17 @@ fn create(runtime: &Runtime) -> Option<&'static Slot> {
     Some(slot)
 }
 
+/// In a child: a thread that created a fiber, or used one, is not there.
+pub(super) fn forked() {
+    CREATING.store(false, Ordering::Release);
+    for slot in SLOTS.iter().filter(|slot| !slot.fiber().is_null()) {
+        let order = Ordering::AcqRel;
+        let _ = slot
+            .state
+            .compare_exchange(CLAIMED, IDLE, order, Ordering::Relaxed);
+    }
+}
+
 /// The submission has completed: its fiber may stand for another.
 pub(super) fn complete(submission: u64) {
     let used = USED.load(Ordering::Acquire).min(FIBERS);
@@ -143,12 +152,53 @@ pub(super) fn complete(submission: u64) {
     }
 }
 
-/// Addresses at which submissions in flight to a queue are released, and their numbers.
-pub(super) fn in_flight(queue: u64) -> impl Iterator<Item = (u64, u64)> {
-    let used = USED.load(Ordering::Acquire).min(FIBERS);
-    let to_queue = move |slot: &&Slot| {
-        slot.state.load(Ordering::Acquire) == BUSY && slot.queue.load(Ordering::Relaxed) == queue
+/// Address at which each submission to a queue is released when it ends: a drain comes after all that were submitted before,
+/// also after those whose fiber stands for another by now. Beyond [`QUEUES`] queues share the last one.
+pub(super) fn token_of(queue: u64) -> u64 {
+    let used = |token: &&AtomicU64| {
+        let (wanted, order) = (queue + 1, Ordering::Relaxed);
+        let known = token.compare_exchange(0, wanted, order, order);
+        known.is_ok() || known == Err(wanted)
     };
-    let both = |slot: &Slot| (slot.token(), slot.submission.load(Ordering::Relaxed));
-    SLOTS[..used].iter().filter(to_queue).map(both)
+    let token = QUEUES
+        .iter()
+        .find(used)
+        .unwrap_or(&QUEUES[QUEUES.len() - 1]);
+    std::ptr::from_ref(token).addr() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_has_no_thread_that_creates_a_fiber_or_uses_one() {
+        let (used, busy, none) = (&SLOTS[FIBERS - 1], &SLOTS[FIBERS - 2], &SLOTS[FIBERS - 3]);
+        for slot in [used, busy] {
+            slot.fiber
+                .store(std::ptr::dangling_mut(), Ordering::Relaxed);
+        }
+        busy.set_busy();
+        CREATING.store(true, Ordering::Relaxed);
+        forked();
+        assert!(!CREATING.load(Ordering::Relaxed));
+        assert!(used.claim(IDLE));
+        assert!(busy.claim(BUSY));
+        assert!(none.claim(CLAIMED));
+    }
+
+    #[test]
+    fn each_queue_has_a_token_and_the_last_ones_share() {
+        let tokens: Vec<_> = (0..).map(token_of).take(QUEUES.len() + 1).collect();
+        let mut apart = tokens[..8].to_vec();
+        apart.dedup();
+        assert_eq!(apart.len(), 8);
+        assert!(
+            tokens
+                .iter()
+                .enumerate()
+                .all(|(queue, token)| token_of(queue as u64) == *token)
+        );
+        assert_eq!(tokens[QUEUES.len()], tokens[QUEUES.len() - 1]);
+    }
 }

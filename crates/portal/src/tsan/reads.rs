@@ -6,10 +6,11 @@
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
-use std::mem::offset_of;
+use std::mem::{offset_of, transmute};
 
 use super::pending::{self, resolve};
 use super::records::{FILTER, LINES, RECORD, Record, find};
+use super::runtime::Runtime;
 use crate::next::Next;
 
 const ADDRESS: usize = offset_of!(Next, address);
@@ -29,15 +30,16 @@ pub(super) fn are_seen() -> bool {
 
 /// The program is about to read a range; as [`is_for_runtime`].
 extern "C" fn is_range_for_runtime(address: u64, bytes: u64) -> bool {
-    resolve();
+    resolve(address);
     is_for_runtime(address, bytes)
 }
 
 /// The program is about to read; whether the runtime is to know it. Of a record that the device has yet to write it is not:
 /// what the program reads is no race.
 extern "C" fn is_for_runtime(address: u64, bytes: u64) -> bool {
+    let alone = lines(address, bytes).nth(1).is_none();
     lines(address, bytes).fold(true, |all, (line, record)| {
-        // SAFETY: the program reads within these 32 bytes.
+        // SAFETY: there are records where there are portals, and handlers with them.
         let mut looks = (0..LOOKS).map(|_| unsafe { record.is_written(line) });
         let written = looks.any(|written| {
             std::hint::spin_loop();
@@ -45,22 +47,42 @@ extern "C" fn is_for_runtime(address: u64, bytes: u64) -> bool {
         });
         match written {
             true => record.seen(),
-            false => pending::set(line),
+            false if alone => pending::set(line, record),
+            // A thread has one pending record; the others stay polled.
+            false => record.begin_poll(),
         }
         all & written
     })
 }
 
-/// The program gets what this library has read before; whether it is to be read by the runtime instead.
-extern "C" fn is_loaded_by_runtime(address: u64, bytes: u64) -> bool {
+/// Whether the device has written all records in a range; a thread has seen those then.
+extern "C" fn all_written(address: u64, bytes: u64) -> bool {
     lines(address, bytes).fold(true, |all, (line, record)| {
-        // SAFETY: the program reads within these 32 bytes.
+        // SAFETY: there are records where there are portals, and handlers with them.
         let written = unsafe { record.is_written(line) };
         if written {
             record.seen();
         }
         all & written
     })
+}
+
+/// The runtime loads, and judges no race with a device that has yet to write, or has just written.
+extern "C" fn load_of_record(address: u64, order: c_int, next: &Next, bytes: u64) -> u64 {
+    type Load = unsafe extern "C" fn(u64, c_int) -> u64;
+    // SAFETY: it is null or the function of that name; of a shorter value the rest is not looked at.
+    let load: Option<Load> = unsafe { transmute(next.address()) };
+    let (Some(load), Some(runtime)) = (load, Runtime::get()) else {
+        unreachable!("records are entered by way of the runtime");
+    };
+    // SAFETY: of this thread, which heeds accesses again below.
+    unsafe { (runtime.ignore)() };
+    // SAFETY: the program's own call.
+    let value = unsafe { load(address, order) };
+    // SAFETY: it ends what was begun above.
+    unsafe { (runtime.heed)() };
+    all_written(address, bytes);
+    value
 }
 
 /// Records in a range.
@@ -187,9 +209,9 @@ pub unsafe extern "C" fn __tsan_read_range(_: *const c_void, _: usize) {
     )
 }
 
-/// Atomic loads: what of a record that the device has yet to write is read here, is what the program gets.
+/// Atomic loads. Whether a record was written is asked after the runtime has loaded from it.
 macro_rules! loads {
-    ($($name:ident $next:ident $text:literal $type:ty, $load:literal $size:literal;)*) => {$(
+    ($($name:ident $next:ident $text:literal $type:ty, $size:literal;)*) => {$(
         static $next: Next = Next::new($text);
 
         #[doc = concat!("`", stringify!($name), "`.")]
@@ -219,16 +241,17 @@ macro_rules! loads {
                 "3:",
                 "push rdi",
                 "push rsi",
-                $load,
-                "push rax",
+                "sub rsp, 8",
                 concat!("mov esi, ", $size),
-                "call {is_loaded_by_runtime}",
-                "test al, al",
-                "pop rax",
+                "call {all_written}",
+                "add rsp, 8",
                 "pop rsi",
                 "pop rdi",
+                "test al, al",
                 "jnz 2b",
-                "ret",
+                "lea rdx, [rip + {next}]",
+                concat!("mov ecx, ", $size),
+                "jmp {load_of_record}",
                 "4:",
                 "push rdi",
                 "push rsi",
@@ -251,7 +274,8 @@ macro_rules! loads {
                 filter = sym FILTER,
                 next = sym $next,
                 address = const ADDRESS,
-                is_loaded_by_runtime = sym is_loaded_by_runtime,
+                all_written = sym all_written,
+                load_of_record = sym load_of_record,
                 look_up = sym look_up,
                 resolve = sym resolve,
             )
@@ -260,8 +284,8 @@ macro_rules! loads {
 }
 
 loads! {
-    __tsan_atomic8_load LOAD8 c"__tsan_atomic8_load" u8, "movzx eax, byte ptr [rdi]" "1";
-    __tsan_atomic16_load LOAD16 c"__tsan_atomic16_load" u16, "movzx eax, word ptr [rdi]" "2";
-    __tsan_atomic32_load LOAD32 c"__tsan_atomic32_load" u32, "mov eax, dword ptr [rdi]" "4";
-    __tsan_atomic64_load LOAD64 c"__tsan_atomic64_load" u64, "mov rax, qword ptr [rdi]" "8";
+    __tsan_atomic8_load LOAD8 c"__tsan_atomic8_load" u8, "1";
+    __tsan_atomic16_load LOAD16 c"__tsan_atomic16_load" u16, "2";
+    __tsan_atomic32_load LOAD32 c"__tsan_atomic32_load" u32, "4";
+    __tsan_atomic64_load LOAD64 c"__tsan_atomic64_load" u64, "8";
 }

@@ -2,9 +2,10 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::OnceLock;
 
-use super::records;
 use super::runtime::function;
+use super::{is_active, records};
 
 type Data = unsafe extern "C" fn(
     *const c_void,
@@ -32,21 +33,35 @@ type Thread = unsafe extern "C" fn(
     usize,
 ) -> c_int;
 
+/// The runtime's functions that say what a report has (`sanitizer/tsan_interface.h`, debugging).
+static FUNCTIONS: OnceLock<(Data, Thread)> = OnceLock::new();
+
+/// Looks up the functions: the runtime reports with its locks held, where the loader must not be asked.
+pub(super) fn look_up() {
+    // SAFETY: the function of this name has this type.
+    let data: Option<Data> = unsafe { function(c"__tsan_get_report_data") };
+    // SAFETY: as above.
+    let thread: Option<Thread> = unsafe { function(c"__tsan_get_report_thread") };
+    if let Some(both) = data.zip(thread) {
+        FUNCTIONS.get_or_init(|| both);
+    }
+}
+
 /// `__tsan::OnReport(ReportDesc const*, bool)`: whether a report is not to be printed.
 #[cfg_attr(
     feature = "preload",
     unsafe(export_name = "_ZN6__tsan8OnReportEPKNS_10ReportDescEb")
 )]
 pub extern "C" fn on_report(report: *const c_void, suppressed: bool) -> bool {
-    suppressed || submissions(report).is_some_and(|mut all| all.any(records::may_have_been_seen))
+    if suppressed || !is_active() {
+        return suppressed;
+    }
+    submissions(report).is_some_and(|mut all| all.any(records::may_have_been_seen))
 }
 
 /// Numbers of the submissions among the threads of a report.
 fn submissions(report: *const c_void) -> Option<impl Iterator<Item = u64>> {
-    // SAFETY: the function of `sanitizer/tsan_interface.h`' debugging part.
-    let data: Data = unsafe { function(c"__tsan_get_report_data") }?;
-    // SAFETY: as above.
-    let thread: Thread = unsafe { function(c"__tsan_get_report_thread") }?;
+    let (data, thread) = *FUNCTIONS.get()?;
     let mut counts: [c_int; 7] = [0; 7];
     let mut at = counts.each_mut().map(|count| &raw mut *count).into_iter();
     let mut next = || at.next().unwrap_or(null_mut());
@@ -96,4 +111,16 @@ fn submissions(report: *const c_void) -> Option<impl Iterator<Item = u64>> {
             .rsplit_once('#')?;
         submission.parse().ok()
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_the_runtimes_where_the_device_is_not_reported() {
+        // No report: it must not be asked.
+        assert!(!on_report(std::ptr::null(), false));
+        assert!(on_report(std::ptr::null(), true));
+    }
 }

@@ -10,7 +10,8 @@ use zerocopy::transmute;
 
 use super::callers::Callers;
 use super::fibers::{self, Slot};
-use super::records::{self, RECORD};
+use super::pending;
+use super::records::{self, Owner, RECORD, Reach};
 use super::runtime::{NO_ORDER, Runtime};
 use super::vectors::Vectors;
 use crate::chain::SYNCHRONOUS;
@@ -110,6 +111,7 @@ fn tell(words: &Words, caller: Caller<'_>, queue: Queue) -> Option<Told> {
     if is_quiet() || is_guest() {
         return None;
     }
+    pending::resolve(0);
     // SAFETY: `Told` ends it.
     unsafe { (runtime.ignore)() };
     let vectors = Vectors::save();
@@ -117,13 +119,15 @@ fn tell(words: &Words, caller: Caller<'_>, queue: Queue) -> Option<Told> {
     let mask = mask_signals(libc::SIG_BLOCK, !SYNCHRONOUS);
     let descriptor: Descriptor = transmute!(*words);
     let operation = descriptor.opcode().map_or("descriptor", Opcode::name);
-    let (slot, submission) = fibers::claim(runtime, queue.key(), &format!("{queue} {operation}"));
+    let (slot, submission) = fibers::claim(runtime, &format!("{queue} {operation}"));
     let mut steps = Steps {
         submission,
+        queue: queue.key(),
         steps: Vec::new(),
     };
-    steps.execute(&descriptor, queue);
-    steps.steps.push(Step::Release(slot.token()));
+    steps.execute(&descriptor);
+    let ends = [slot.token(), fibers::token_of(queue.key())];
+    steps.steps.extend(ends.map(Step::Release));
     let callers = Callers::of(caller);
     execute(runtime, slot, &steps.steps, callers.as_ref(), caller.site);
     slot.set_busy();
@@ -186,18 +190,21 @@ enum Step {
 #[derive(Debug)]
 struct Steps {
     submission: u64,
+    queue: u64,
     steps: Vec<Step>,
 }
 
 impl Steps {
-    fn execute(&mut self, descriptor: &Descriptor, queue: Queue) {
+    fn execute(&mut self, descriptor: &Descriptor) {
+        let mut reach = Reach::Submission;
         match descriptor.opcode() {
             // Before it completes, all that was submitted to the queue earlier (spec 8.3.2).
             Ok(Opcode::Drain) => {
-                let earlier = fibers::in_flight(queue.key()).map(|(token, _)| Step::Acquire(token));
-                self.steps.extend(earlier);
+                reach = Reach::Drain;
+                self.steps.push(Step::Acquire(fibers::token_of(self.queue)));
             }
             Ok(Opcode::Batch) => {
+                reach = Reach::Batch;
                 for member in 0..descriptor.size.min(MEMBERS) {
                     let mut words: Words = [0; 8];
                     let from = descriptor.address1.wrapping_add(u64::from(member) * 64);
@@ -205,15 +212,15 @@ impl Steps {
                     if unsafe { copy_line((&raw mut words).addr() as u64, from) }.is_err() {
                         break;
                     }
-                    self.operate(&transmute!(words));
+                    self.operate(&transmute!(words), Reach::Member);
                 }
             }
             _ => (),
         }
-        self.operate(descriptor);
+        self.operate(descriptor, reach);
     }
 
-    fn operate(&mut self, descriptor: &Descriptor) {
+    fn operate(&mut self, descriptor: &Descriptor, reach: Reach) {
         let accesses = Accesses::of(descriptor);
         let known = |(at, bytes): (u64, u64)| {
             let range = (at, bytes.min(OPERAND));
@@ -231,7 +238,12 @@ impl Steps {
             .filter(|(at, _)| at.is_multiple_of(RECORD));
         if let Some((at, bytes)) = record.and_then(known) {
             self.steps.push(Step::Write(at, bytes));
-            let record = records::enter(at, self.submission);
+            let owner = Owner {
+                submission: self.submission,
+                queue: self.queue,
+                reach,
+            };
+            let record = records::enter(at, owner);
             self.steps
                 .extend(record.map(|record| Step::Release(record.token())));
         }
@@ -310,9 +322,10 @@ mod tests {
         let batch = Descriptor::batch(list.as_ptr().addr() as u64, 2).with_completion(record);
         let mut steps = Steps {
             submission: 1,
+            queue: 0,
             steps: Vec::new(),
         };
-        steps.execute(&batch, Queue { device: 0, wq: 0 });
+        steps.execute(&batch);
         let writes = steps.steps.iter().filter_map(|step| match step {
             Step::Write(at, bytes) => Some((*at, *bytes)),
             _ => None,
@@ -320,5 +333,7 @@ mod tests {
         let expected = [(at(&to), 8), (at(&to) + 8, 8), (record, RECORD as usize)];
         assert_eq!(writes.collect::<Vec<_>>(), expected);
         assert!(matches!(steps.steps.last(), Some(Step::Release(_))));
+        // Another test may want its place in the table.
+        records::forget_within(record, RECORD);
     }
 }

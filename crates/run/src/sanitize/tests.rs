@@ -187,6 +187,12 @@ fn what_nobody_has_written_is_not_carried_on() {
     assert_eq!(copied_on(|_, _| ()), [Class::Resume]);
     let finish = |to: &mut [u8], from: &[u8]| to[4096..8192].copy_from_slice(&from[4096..]);
     assert_eq!(copied_on(finish), [], "a core has finished");
+    let other = |to: &mut [u8], _: &[u8]| to[0] ^= 1;
+    assert_eq!(
+        copied_on(other),
+        [],
+        "the buffer is used for something else"
+    );
 }
 
 #[test]

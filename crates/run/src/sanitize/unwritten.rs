@@ -20,6 +20,8 @@ pub(super) struct Unwritten {
     state: PageState,
     /// Bytes of the destination that are done.
     done: (u64, u64),
+    /// Of these, the part in the first page: where that changes, the buffer is used for something else.
+    begin: PageState,
 }
 
 impl Unwritten {
@@ -29,6 +31,7 @@ impl Unwritten {
         if done.1 == 0 {
             return None;
         }
+        let begin = first(done, pasid, spaces)?;
         let source = partial.descriptor.address1;
         let end = rest.0.checked_add(rest.1)?;
         let starts = std::iter::successors(Some(rest.0), |at| Some((at / PAGE + 1) * PAGE));
@@ -51,18 +54,26 @@ impl Unwritten {
                 len,
                 state,
                 done,
+                begin,
             })
         })
     }
 
-    /// Whether a descriptor carries on what is done and this, and nobody has written this.
+    /// Whether a descriptor carries on what is done and this, and nobody has written either.
     pub(super) fn is_carried_on(&self, by: &Accesses, pasid: u32, spaces: &Spaces) -> bool {
         let part = (self.start, self.len);
         let mut reads = by.read();
         by.written().next().is_some()
             && reads.any(|read| holds(read, part) && meets(read, self.done))
             && spaces.look(pasid, self.start, self.len) == [self.state]
+            && first(self.done, pasid, spaces) == Some(self.begin)
     }
+}
+
+/// What the first page of a range holds of it.
+fn first((at, bytes): (u64, u64), pasid: u32, spaces: &Spaces) -> Option<PageState> {
+    let len = bytes.min(PAGE - at % PAGE);
+    spaces.look(pasid, at, len).first().copied()
 }
 
 fn holds(all: (u64, u64), part: (u64, u64)) -> bool {
