@@ -533,7 +533,9 @@ static void compared_given_back(int right)
 
 static void move_mapping(void)
 {
-	mremap(mapping, 4 * SIZE, 16 * SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, mapping + (1 << 20));
+	void *free = mmap(NULL, 16 * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	mremap(mapping, 4 * SIZE, 16 * SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, free);
 }
 
 static void destination_moved(int right)
