@@ -30,7 +30,10 @@ fn row<'a>(ended: &'a Ended, begin: [&str; 2]) -> Vec<&'a str> {
 fn copies_are_counted_and_small_ones_named() {
     let ended = load(&Session::new(), &["--stats"], ["copy", "512", "100"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(row(&ended, ["wq0.0", "dedicated"])[3], "100");
+    // The driver disables the queue for a moment when its user has gone: the mode is that of the moment.
+    let queue = ended.err.lines().find(|line| line.starts_with("wq0.0 "));
+    let queue: Vec<&str> = queue.unwrap_or_default().split_whitespace().collect();
+    assert_eq!(queue.get(3), Some(&"100"), "{ended:?}");
     let fidelity = "fidelity: of 100 descriptors 100 exact, 0 approximate, 0 unsupported";
     assert!(ended.err.contains(fidelity), "{ended:?}");
     let copies = row(&ended, ["wq0.0", "memmove"]);
