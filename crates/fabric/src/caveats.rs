@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dray_flow::EdgeId;
-use dray_pcie::{NodeKind, Topology};
+use dray_pcie::Topology;
 
 use crate::carriage::forwarders;
 use crate::network::topology_edges;
@@ -74,9 +74,7 @@ fn links_beside<'t>(topology: &'t Topology, path: &[dray_pcie::EdgeId]) -> Vec<&
     };
     let ends = [topology.edge(first).from, topology.edge(last).to];
     let ends = ends.map(|end| &topology.node(end).kind);
-    let is_gpu =
-        |kind: &&NodeKind| matches!(kind, NodeKind::Endpoint { word, .. } if word == "gpu");
-    let gpus = ends.into_iter().filter(is_gpu).count();
+    let gpus = ends.into_iter().filter(|kind| kind.is_gpu()).count();
     let sockets = ends.into_iter().filter(|kind| kind.is_socket()).count();
     let kinds = topology.left_out.iter().map(String::as_str);
     let joins = |kind: &&str| match *kind {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use dray_flow::{Estimator, Flow, FlowError, Flows, MaxMin, Network, Policy, schedule};
-use dray_pcie::{NodeKind, Topology};
+use dray_pcie::Topology;
 
 use crate::carriage::{Operation, Values};
 use crate::flows::NamedFlow;
@@ -64,10 +64,8 @@ pub fn intervals(
 /// GPUs that write to several others.
 fn senders_to_several<'f>(topology: &Topology, flows: &'f [NamedFlow]) -> HashSet<&'f str> {
     let is_gpu = |name: &str| {
-        let node = topology.find(name).ok().map(|id| topology.node(id));
-        node.is_some_and(
-            |node| matches!(&node.kind, NodeKind::Endpoint { word, .. } if word == "gpu"),
-        )
+        let node = topology.find(name);
+        node.is_ok_and(|node| topology.node(node).kind.is_gpu())
     };
     let mut first: HashMap<&str, &str> = HashMap::new();
     let mut several = HashSet::new();

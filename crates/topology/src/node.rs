@@ -69,6 +69,11 @@ impl NodeKind {
         }
     }
 
+    /// Whether it is an endpoint of the kind `gpu`.
+    pub fn is_gpu(&self) -> bool {
+        matches!(self, Self::Endpoint { word, .. } if word == "gpu")
+    }
+
     /// Whether TLPs pass through it on their way to another node.
     pub fn forwards(&self) -> bool {
         !matches!(self, Self::Endpoint { .. })
