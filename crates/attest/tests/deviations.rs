@@ -141,8 +141,8 @@ fn about(deviation: Deviation) -> (&'static str, &'static [&'static str]) {
             "a full delta record ends with a whole entry",
             &["delta", "record to create"],
         ),
-        // Which of them sees it is a matter of time.
-        Deviation::NoDrain => ("drain behind", &["drain"]),
+        // Which of them sees it is a matter of time. A copy without a record is awaited by a drain.
+        Deviation::NoDrain => ("drain behind", &["drain", "no record was requested"]),
         Deviation::DualcastAlignment => ("dualcast: destinations agree", &["dualcast"]),
     }
 }
