@@ -39,6 +39,13 @@ impl Batch {
         self.fault = fault;
         self.fetched = true;
         self.abandon_behind_failed_fence();
+        debug_assert!(self.invariant(), "{self:?}");
+    }
+
+    /// Each member that has started is on its way or has ended.
+    fn invariant(&self) -> bool {
+        let started = self.outstanding as usize + self.processed as usize;
+        self.next == started && self.next <= self.members.len()
     }
 
     pub(crate) fn is_fetched(&self) -> bool {
@@ -73,16 +80,18 @@ impl Batch {
     /// The next member starts, which has no fence.
     #[inline]
     pub(crate) fn start_next(&mut self) {
-        debug_assert!(self.next < self.members.len());
         self.next += 1;
         self.outstanding += 1;
+        debug_assert!(self.invariant(), "{self:?}");
     }
 
     /// A member ended. True if the batch has ended with it.
     #[inline]
     pub(crate) fn member_done(&mut self, status: Status) -> bool {
-        self.outstanding -= 1;
+        let left = self.outstanding.checked_sub(1);
+        self.outstanding = left.expect("a member ends once");
         self.processed += 1;
+        debug_assert!(self.invariant(), "{self:?}");
         // A false predicate is not plain success: it stops a fence too.
         self.failed |= status != Status::SUCCESS;
         if self.outstanding > 0 {

@@ -188,7 +188,8 @@ impl Device {
             let queues = &self.queues;
             let index = self.arbiters[group].pick(|i| queues[i].front().is_some())?;
             let id = self.queues[index].pop()?;
-            let job = self.jobs.get_mut(id)?;
+            let job = self.jobs.get_mut(id);
+            let job = job.expect("an entry of a queue has not ended");
             let submitter = job.job_origin.submitter;
             let mut checked = self.checkers[index].check(&job.descriptor, submitter, false);
             if let Some(interrupts) = &self.interrupts
@@ -298,6 +299,7 @@ impl Device {
             },
         });
         self.queues[index].push(id);
+        debug_assert!(self.invariant(), "{:?}", self.queues[index]);
         let wq = self.queues[index].config.id;
         self.lifecycle.push(|| LifecycleEvent::Accepted {
             id,
@@ -305,6 +307,14 @@ impl Device {
             pasid: submitter.pasid,
             descriptor: *descriptor,
         });
+    }
+
+    /// No queue holds more than its entries, and no more is waited for, or in queues, than is on its way.
+    pub(crate) fn invariant(&self) -> bool {
+        let within = |queue: &WorkQueue| queue.occupancy() <= queue.config.size;
+        let queued: usize = self.queues.iter().map(|q| usize::from(q.occupancy())).sum();
+        let live = self.jobs.live();
+        self.queues.iter().all(within) && queued <= live && self.awaited as usize <= live
     }
 
     #[inline]

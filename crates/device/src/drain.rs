@@ -48,16 +48,27 @@ impl PasidCounter {
     fn end_before_a_drain(&mut self, epoch: u32) -> bool {
         let back = self.epoch.wrapping_sub(epoch) as usize;
         let index = self.closed.len().checked_sub(back);
-        if let Some(epoch) = index.and_then(|index| self.closed.get_mut(index)) {
-            epoch.outstanding = epoch.outstanding.saturating_sub(1);
-        }
+        let index = index.expect("an epoch is kept until all of it has ended");
+        end_one(&mut self.closed[index].outstanding);
         self.closed.front().is_some_and(|e| e.outstanding == 0)
+    }
+
+    /// The first drain that waits has something to wait for.
+    fn invariant(&self) -> bool {
+        self.closed.front().is_none_or(|e| e.outstanding > 0)
     }
 
     /// Whether nothing is counted and no drain waits.
     fn is_idle(&self) -> bool {
         self.outstanding == 0 && self.closed.is_empty()
     }
+}
+
+/// A descriptor that ends twice would end a drain early, before what it waits for is in memory.
+#[inline]
+fn end_one(outstanding: &mut u32) {
+    let left = outstanding.checked_sub(1);
+    *outstanding = left.expect("a descriptor ends once");
 }
 
 /// The counters of one work queue. A counter without anything to count is used for another PASID: there
@@ -111,27 +122,24 @@ impl PasidCounters {
     /// A descriptor is done. True if drains have waited for it alone: [`PasidCounters::drained`] says which.
     #[inline]
     pub(crate) fn end(&mut self, place: DrainSlot) -> bool {
-        match self.by_pasid.get_mut(usize::from(place.counter)) {
-            Some(counter) if counter.epoch == place.epoch => {
-                counter.outstanding = counter.outstanding.saturating_sub(1);
-                false
-            }
-            Some(counter) => counter.end_before_a_drain(place.epoch),
-            None => false,
+        let counter = &mut self.by_pasid[usize::from(place.counter)];
+        if counter.epoch != place.epoch {
+            return counter.end_before_a_drain(place.epoch);
         }
+        end_one(&mut counter.outstanding);
+        false
     }
 
     /// Drains of the counter of `place` that have nothing to wait for any more, in order.
     pub(crate) fn drained(&mut self, place: DrainSlot, drains: &mut Vec<WorkId>) {
-        let Some(counter) = self.by_pasid.get_mut(usize::from(place.counter)) else {
-            return;
-        };
+        let counter = &mut self.by_pasid[usize::from(place.counter)];
         while let Some(epoch) = counter.closed.front()
             && epoch.outstanding == 0
         {
             drains.push(epoch.drain);
             counter.closed.pop_front();
         }
+        debug_assert!(counter.invariant(), "{counter:?}");
     }
 
     #[inline]
@@ -213,6 +221,26 @@ mod tests {
         assert!(counters.begin_drain(1, ids[1], false).is_some());
         assert_eq!(end(&mut counters, before), [ids[0]]);
         assert_eq!(end(&mut counters, drain), [ids[1]]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a descriptor ends once")]
+    fn a_descriptor_that_ends_twice_ends_no_drain() {
+        let mut counters = PasidCounters::new();
+        let place = counters.begin(1);
+        end(&mut counters, place);
+        end(&mut counters, place);
+    }
+
+    #[test]
+    #[should_panic(expected = "an epoch is kept until all of it has ended")]
+    fn a_descriptor_that_ends_again_behind_its_drain_is_no_descriptor() {
+        let ids = ids(1);
+        let mut counters = PasidCounters::new();
+        let place = counters.begin(1);
+        assert!(counters.begin_drain(1, ids[0], false).is_some());
+        assert_eq!(end(&mut counters, place), [ids[0]]);
+        end(&mut counters, place);
     }
 
     #[test]

@@ -139,6 +139,11 @@ impl Jobs {
         (slot.generation == id.generation).then_some(&mut slot.job)
     }
 
+    /// How many are on their way.
+    pub(crate) fn live(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
     /// Handles of all that are on their way, in no order that means anything.
     pub(crate) fn ids(&self) -> Vec<WorkId> {
         let mut live = vec![true; self.slots.len()];

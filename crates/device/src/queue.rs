@@ -63,6 +63,12 @@ impl WorkQueue {
         self.entries.iter().copied()
     }
 
+    /// No entry is any more, nor what has left the queue.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.counters = PasidCounters::new();
+    }
+
     /// Some entries are no more.
     pub(crate) fn forget(&mut self, gone: &[WorkId]) {
         if gone.len() == self.entries.len() {

@@ -69,7 +69,8 @@ impl World {
             if let Some(unit) = channel.write_record(index, record) {
                 channel.visible.push_back((visible_at, unit));
                 let run = &mut self.devices[device];
-                run.in_progress = run.in_progress.saturating_sub(1);
+                let left = run.in_progress.checked_sub(1);
+                run.in_progress = left.expect("a record is written once");
                 self.wait_until(id, visible_at);
             }
         }

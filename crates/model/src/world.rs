@@ -275,11 +275,13 @@ impl World {
         while let Some((at, slot)) = self.bandwidth.next_finish()
             && self.events.next_time().is_none_or(|next| at <= next)
         {
+            debug_assert!(self.now <= at, "time goes back from {} to {at}", self.now);
             self.now = at;
             self.bandwidth.finish(at, slot);
             self.flow_ended(slot);
         }
         let (at, event) = self.events.pop()?;
+        debug_assert!(self.now <= at, "time goes back from {} to {at}", self.now);
         self.now = at;
         Some(event)
     }

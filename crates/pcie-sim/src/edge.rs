@@ -157,6 +157,7 @@ impl EdgeState {
             let pool = &mut self.pools[first.pool as usize];
             pool.headers[first.class as usize] += 1;
             pool.data[first.class as usize] += first.data;
+            debug_assert!(self.invariant(first.pool, first.class), "{first:?}");
             self.returns.pop_front();
         }
     }
@@ -174,6 +175,14 @@ impl EdgeState {
         let pool = &mut self.pools[tlp.next_pool as usize];
         pool.headers[class] -= 1;
         pool.data[class] -= tlp.data_credits();
+        debug_assert!(self.invariant(tlp.next_pool, tlp.class), "{tlp:?}");
+    }
+
+    /// A pool has no fewer than no credits, and no more than it was made with.
+    fn invariant(&self, pool: u32, class: Class) -> bool {
+        let (pool, class) = (&self.pools[pool as usize], class as usize);
+        (0..=self.full.headers[class]).contains(&pool.headers[class])
+            && (0..=self.full.data[class]).contains(&pool.data[class])
     }
 
     /// Sends credits back; they come nearly in order of time.

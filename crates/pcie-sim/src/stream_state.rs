@@ -174,7 +174,8 @@ impl StreamState {
         let from = self.counted_at.max(warmup);
         self.area += u128::from(now.saturating_sub(from)) * u128::from(self.in_flight);
         self.counted_at = now;
-        self.in_flight = self.in_flight.wrapping_add_signed(change);
+        let in_flight = self.in_flight.checked_add_signed(change);
+        self.in_flight = in_flight.expect("a transfer ends once");
     }
 
     pub(super) fn mean_in_flight(&self, warmup: u64, end: u64) -> f64 {

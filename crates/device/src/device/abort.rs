@@ -67,12 +67,12 @@ impl Device {
                 .collect();
             self.queues[index].forget(&gone);
             for id in gone {
-                if let Some(job) = self.jobs.remove(id) {
-                    self.awaited -= u32::from(job.job_origin.disposition.awaited);
-                    effects.push(abandoned(self.queues[index].config.id, job));
-                    self.lifecycle
-                        .push(|| LifecycleEvent::Ended { id, record: None });
-                }
+                let job = self.jobs.remove(id).copied();
+                let job = job.expect("an entry of a queue has not ended");
+                self.no_longer_awaited(job.job_origin.disposition);
+                effects.push(abandoned(self.queues[index].config.id, &job));
+                self.lifecycle
+                    .push(|| LifecycleEvent::Ended { id, record: None });
             }
         }
         let mut batches = Vec::new();
@@ -100,6 +100,7 @@ impl Device {
             }
         }
         self.end_read_backs(effects);
+        debug_assert!(self.invariant());
     }
 
     /// Drains that an engine was to carry out, and that are given up before one has, end.

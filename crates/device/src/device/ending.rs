@@ -111,7 +111,13 @@ impl Device {
         }
     }
 
-    /// Ends a job and appends what its submitter is reports.
+    /// A command that waits for this descriptor waits for one less. Counted twice, it would end early.
+    pub(super) fn no_longer_awaited(&mut self, of: Disposition) {
+        let left = self.awaited.checked_sub(of.awaited.into());
+        self.awaited = left.expect("what is waited for ends once");
+    }
+
+    /// Ends a job and appends what is reported to its submitter.
     #[inline]
     fn report(
         &mut self,
@@ -157,7 +163,7 @@ impl Device {
         effects: &mut Vec<Effect>,
     ) {
         let job_origin = job.job_origin;
-        self.awaited -= u32::from(job_origin.disposition.awaited);
+        self.no_longer_awaited(job_origin.disposition);
         let queue = usize::from(job_origin.queue);
         let wq = self.queues[queue].config.id;
         // No record, no interrupt (spec 3.15).

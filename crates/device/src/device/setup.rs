@@ -140,6 +140,7 @@ impl Device {
         let Some(index) = self.queue_index(wq) else {
             return;
         };
+        debug_assert_eq!(self.queues[index].occupancy(), 0, "{wq}");
         self.queues[index].state = State::Disabled;
         self.config.work_queues.retain(|queue| queue.id != wq);
         for arbiter in &mut self.arbiters {
@@ -182,8 +183,12 @@ impl Device {
         self.read_back.clear();
         self.errors.clear();
         self.awaited = 0;
+        for queue in &mut self.queues {
+            queue.clear();
+        }
         for wq in 0..self.by_id.len() {
             self.close(wq as u16);
         }
+        debug_assert!(self.invariant());
     }
 }

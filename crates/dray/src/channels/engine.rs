@@ -225,12 +225,12 @@ impl<M: Mover> Channels<M> {
 
     /// Operations that can be enqueued: outcomes that were not polled count as well.
     pub(super) fn room(&self) -> usize {
-        self.free.len().saturating_sub(self.ended.len())
+        self.free.len() - self.ended.len()
     }
 
     /// A slot for an operation; one must be free.
     pub(super) fn open(&mut self, operation: &Operation) -> (u32, Ticket) {
-        let slot = self.free.pop().unwrap_or(0);
+        let slot = self.free.pop().expect("the caller has asked for room");
         let ticket = Ticket(self.next_ticket);
         self.next_ticket = self.next_ticket.wrapping_add(1);
         self.slots[slot as usize] = Slot {

@@ -66,7 +66,7 @@ impl Parts {
 
     /// A new part; there must be one available.
     pub(super) fn add(&mut self, part: Part) -> u32 {
-        let index = self.free.pop().unwrap_or(NONE);
+        let index = self.free.pop().expect("the caller has looked for room");
         self.parts[index as usize] = part;
         index
     }

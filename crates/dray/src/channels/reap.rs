@@ -50,7 +50,7 @@ impl<M: Mover> Channels<M> {
         let part = *self.parts.get(index);
         let counters = &mut self.queues[queue];
         counters.in_flight -= 1;
-        counters.load = counters.load.saturating_sub(part.in_flight.into());
+        counters.load -= u64::from(part.in_flight);
         let status = record.status();
         let outcome = &mut self.slots[part.slot as usize].outcome;
         outcome.completion.executor = completion.executor;
@@ -283,5 +283,6 @@ impl<M: Mover> Channels<M> {
         let outcome = entry.outcome;
         self.free.push(slot);
         self.ended.push_back(outcome);
+        debug_assert!(self.ended.len() <= self.free.len() && self.free.len() <= self.slots.len());
     }
 }

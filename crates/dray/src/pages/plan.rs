@@ -245,7 +245,7 @@ impl PageList {
             };
             for piece in Rest::new(run.bytes).pieces(cut) {
                 let least = (0..channels).min_by_key(|channel| load[*channel]);
-                let channel = least.unwrap_or(0);
+                let channel = least.expect("there is a channel");
                 load[channel] += piece.bytes;
                 pieces[channel].push(Piece {
                     source: run.source + piece.offset,
