@@ -5,15 +5,14 @@ mod check_estimators;
 mod collective;
 mod compare_estimators;
 mod comparison;
-mod des;
 mod estimators;
 mod import;
 mod picture;
 mod ports;
 mod predict;
-mod replay;
 mod schedule;
 mod show;
+mod simulating;
 
 use std::process::ExitCode;
 

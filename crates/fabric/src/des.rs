@@ -1,12 +1,14 @@
 //! The simulator as an estimator, and as what a schedule is replayed in.
 
-use dray_fabric::{NamedFlow, PACKET, topology_edges};
 use dray_flow::{Estimate, Estimator, FlowError, FlowId, Flows};
 use dray_pcie::Topology;
 use dray_pcie::sim::{Simulation, SimulationOptions, Source};
 
+use crate::{NamedFlow, PACKET, topology_edges};
+
 /// Runs the flows as streams of writes through the simulator and measures what arrives.
-pub(super) struct Des<'t> {
+#[derive(Debug)]
+pub struct Des<'t> {
     topology: &'t Topology,
     options: SimulationOptions,
     measured_ns: u64,
@@ -19,11 +21,7 @@ const LONGEST: u64 = 64;
 
 impl<'t> Des<'t> {
     /// Measures for `measured_ns` after half as much of warm-up.
-    pub(super) fn new(
-        topology: &'t Topology,
-        options: SimulationOptions,
-        measured_ns: u64,
-    ) -> Self {
+    pub fn new(topology: &'t Topology, options: SimulationOptions, measured_ns: u64) -> Self {
         let options = SimulationOptions {
             warmup_ns: measured_ns / 2,
             ..options
@@ -66,9 +64,9 @@ impl<'t> Des<'t> {
     }
 }
 
-/// The pace of a flow's sender, GiB/s: what the file says, and what the simulator does not have, links between sockets and root
+/// The pace of a flow's sender in the simulator, GiB/s: what the file says, and what the simulator does not have, links between sockets and root
 /// complexes. Credits and tags it has itself.
-pub(super) fn pace(flow: &NamedFlow) -> Option<f64> {
+pub fn pace(flow: &NamedFlow) -> Option<f64> {
     let demand = Some(flow.flow.demand).filter(|demand| demand.is_finite());
     demand.filter(|_| !matches!(flow.held_by, Some("credits" | "tags")))
 }
@@ -119,6 +117,6 @@ impl Estimator for Des<'_> {
 }
 
 /// The window of a source: whole packets go out, so it has room for one.
-pub(super) fn window(outstanding_bytes: f64) -> u64 {
+pub fn window(outstanding_bytes: f64) -> u64 {
     (outstanding_bytes as u64).max(u64::from(PACKET))
 }

@@ -46,6 +46,20 @@ pub enum FabricError {
         /// What to write instead.
         hint: String,
     },
+    /// A pattern that a topology cannot have.
+    #[error("{rule}")]
+    Pattern {
+        /// What holds and does not hold here.
+        rule: String,
+        /// What to type instead.
+        hint: String,
+    },
+    /// A job of which nothing arrives in the simulator.
+    #[error("job {job} ends before it starts")]
+    NothingSent {
+        /// Its number from 0.
+        job: usize,
+    },
     /// A topology that is no network.
     #[error(transparent)]
     Network(#[from] FlowError),
@@ -60,8 +74,8 @@ impl FabricError {
         match self {
             Self::Read { .. } => Some("check the path".to_owned()),
             Self::Syntax { what, .. } | Self::Empty { what, .. } => Some(form(what).to_owned()),
-            Self::Rule { hint, .. } => Some(hint.clone()),
-            Self::Network(_) => None,
+            Self::Rule { hint, .. } | Self::Pattern { hint, .. } => Some(hint.clone()),
+            Self::Network(_) | Self::NothingSent { .. } => None,
             Self::Topology(error) => error.hint(),
         }
     }

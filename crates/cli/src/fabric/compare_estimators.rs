@@ -6,7 +6,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use dray_fabric::{latency, network, network_with, route};
+use dray_fabric::{Des, latency, network, network_with, route};
 use dray_figures::Progress;
 use dray_flow::{Ecr, Estimate, Estimator, Flow, Flows, Ingress, Limit, MaxMin, Network};
 use dray_pcie::sim::SimulationOptions;
@@ -17,7 +17,6 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 use rayon::prelude::*;
 use serde_json::json;
 
-use super::des::Des;
 use printed::{csv, table};
 
 use super::ports::{ArbiterName, QueueName};

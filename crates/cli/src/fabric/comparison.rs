@@ -1,7 +1,7 @@
 //! The report's part on estimators and schedulers.
 
 use dray_experiment::csv_table;
-use dray_fabric::{latency, network, route};
+use dray_fabric::{Des, latency, network, route};
 use dray_flow::{Ecr, Estimator, Flow, Flows, Ingress, MaxMin};
 use dray_pcie::bench::ReportPart;
 use dray_pcie::sim::SimulationOptions;
@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::print;
 
-use super::des::Des;
 use super::{collective, compare_estimators, schedule};
 
 /// Random instances for each arbiter and queue organisation: the report is to be ready in seconds.

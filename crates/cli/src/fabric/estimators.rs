@@ -1,11 +1,10 @@
 //! The estimators by name.
 
 use clap::ValueEnum;
+use dray_fabric::Des;
 use dray_flow::{DivideByN, Ecr, Estimator, Ingress, MaxMin};
 use dray_pcie::Topology;
 use dray_pcie::sim::SimulationOptions;
-
-use super::des::Des;
 
 /// An estimator on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

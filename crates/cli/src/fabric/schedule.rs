@@ -6,15 +6,16 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use dray_fabric::{GIB, Interval, NamedJob, caveats, makespan, network, read_jobs};
+use dray_fabric::{
+    GIB, Interval, NamedJob, Replays, Send, caveats, makespan, network, read_jobs, window,
+};
 use dray_flow::{FlowError, Metrics, Network, Policy, Schedule, schedule};
 use dray_pcie::Topology;
 use dray_report::{Cell, Column, Table};
 use serde_json::json;
 
-use super::des;
 use super::estimators::Which;
-use super::replay::{Replays, Send};
+use super::simulating;
 use crate::complain::Usage;
 use crate::print::{self, Format};
 
@@ -303,7 +304,7 @@ fn replays<'t>(
 
 /// Replays each row.
 fn measure(replays: &Replays<'_>, jobs: &[NamedJob], rows: &mut [Row]) -> anyhow::Result<()> {
-    for (row, ends) in rows.iter_mut().zip(replays.run(jobs.len())?) {
+    for (row, ends) in rows.iter_mut().zip(simulating::run(replays, jobs.len())?) {
         let seconds = ends.into_iter().zip(jobs).map(|(end, job)| {
             let end = end.with_context(|| format!("job `{}` sends nothing", job.name))?;
             Ok(end as f64 * 1e-9)
@@ -344,7 +345,7 @@ fn sends(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow:
                     "--no-replay leaves the simulator away",
                 ));
             }
-            let rates = pace.into_iter().chain(des::pace(&job.flow));
+            let rates = pace.into_iter().chain(dray_fabric::pace(&job.flow));
             sends.push(Send {
                 job: index,
                 from,
@@ -352,7 +353,7 @@ fn sends(topology: &Topology, jobs: &[NamedJob], schedule: &Schedule) -> anyhow:
                 bytes: until - sent,
                 start_ns: (segment.start * 1e9).round() as u64,
                 rate_gib_s: rates.reduce(f64::min),
-                window_bytes: des::window(job.job.flow.outstanding_bytes),
+                window_bytes: window(job.job.flow.outstanding_bytes),
                 packets: job.job.flow.packets,
             });
             sent = until;
