@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use dray_placement::Reason;
+use dray_recording::cycles;
 
 use crate::calls::Call;
 use crate::comparison::equal_bytes;
@@ -12,6 +13,7 @@ use crate::next;
 use crate::record;
 use crate::runtime::Runtime;
 use crate::stats::Executor;
+
 use crate::transfer::share;
 use crate::work::{Part, Work};
 
@@ -60,7 +62,7 @@ fn whole(len: usize) -> Part {
 /// A call that a recording has the beginning of has ended.
 fn end_recorded(
     recorder: &record::Record,
-    begun: Option<record::Begun>,
+    (begun, ended): (Option<record::Begun>, u64),
     call: Call,
     (to, from): (usize, Option<usize>),
     len: usize,
@@ -72,7 +74,7 @@ fn end_recorded(
             from,
             len,
         };
-        recorder.end(&begun, &done);
+        recorder.end(&begun, ended, &done);
     }
 }
 
@@ -91,8 +93,8 @@ pub(crate) unsafe fn copy(
         let begun = recorder.begin();
         // SAFETY: the caller's promise.
         unsafe { work.on_core(whole(len)) };
-        let from = Some(from.addr());
-        return end_recorded(recorder, begun, call, (to.addr(), from), len);
+        let (ended, from) = (cycles(), Some(from.addr()));
+        return end_recorded(recorder, (begun, ended), call, (to.addr(), from), len);
     }
     survey(runtime, call, to, Some(from), len, site);
     let apart = to.addr().abs_diff(from.addr());
@@ -113,7 +115,8 @@ pub(crate) unsafe fn fill(
         let begun = recorder.begin();
         // SAFETY: the caller's promise.
         unsafe { Work::Fill { to, byte }.on_core(whole(len)) };
-        return end_recorded(recorder, begun, Call::Memset, (to.addr(), None), len);
+        let ended = (begun, cycles());
+        return end_recorded(recorder, ended, Call::Memset, (to.addr(), None), len);
     }
     survey(runtime, Call::Memset, to, None, len, site);
     // SAFETY: the caller's promise.
@@ -181,6 +184,29 @@ fn take(
     }
 }
 
+/// Bytes that a comparison has looked at: those up to the first difference.
+///
+/// # Safety
+/// As memcmp(3).
+unsafe fn compared(a: *const u8, b: *const u8, len: usize, result: c_int) -> usize {
+    if result == 0 {
+        return len;
+    }
+    let mut at = 0;
+    // The piece with the difference, then the byte in it.
+    for piece in [4096, 64, 1] {
+        while len - at > piece {
+            let (a, b) = (a.wrapping_add(at), b.wrapping_add(at));
+            // SAFETY: within the operands.
+            if unsafe { next::memcmp(a, b, piece) } != 0 {
+                break;
+            }
+            at += piece;
+        }
+    }
+    at + 1
+}
+
 /// # Safety
 /// As memcmp(3).
 pub(crate) unsafe fn compare(
@@ -194,11 +220,19 @@ pub(crate) unsafe fn compare(
         let begun = recorder.begin();
         // SAFETY: the caller's promise.
         let result = unsafe { next::memcmp(a, b, len) };
-        let (first, second) = (Some(a.addr()), b.addr());
-        end_recorded(recorder, begun, Call::Memcmp, (second, first), len);
+        let (ended, operands) = (cycles(), (b.addr(), Some(a.addr())));
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { compared(a, b, len, result) };
+        end_recorded(recorder, (begun, ended), Call::Memcmp, operands, bytes);
         return result;
     }
-    survey(runtime, Call::Memcmp, b, Some(a), len, site);
+    if runtime.is_some_and(|runtime| runtime.recorder.is_some()) {
+        // SAFETY: the caller's promise.
+        let result = unsafe { next::memcmp(a, b, len) };
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { compared(a, b, len, result) };
+        survey(runtime, Call::Memcmp, b, Some(a), bytes, site);
+    }
     let Some(runtime) = runtime else {
         // SAFETY: the caller's promise.
         return unsafe { next::memcmp(a, b, len) };

@@ -304,6 +304,9 @@ impl Lanes {
         // Calls are cut into as large pieces as a queue of the kernel's defaults takes.
         let config = DeviceConfig::embedded(WorkQueueMode::Shared, 1, 2 << 20);
         let device = without_signals(|| VirtualDevice::start(config, Options::default()))?;
+        if let Ok(mut mover) = device.open(0, 1) {
+            await_threads(&mut mover);
+        }
         let lanes = (0..VIRTUAL_LANES).map(|_| Lane {
             state: AtomicU8::new(FREE),
             engine: UnsafeCell::new(match device.open(0, SLOTS) {
@@ -388,6 +391,42 @@ impl Lanes {
         }
     }
 
+    /// Ends the threads of the virtual device, for good: from now on the core executes. Whether there were any.
+    pub(crate) fn end_threads(&self) -> bool {
+        match self.live.look() {
+            Found::Same => {}
+            Found::Changing => return false,
+            Found::Child => self.renew(),
+        }
+        let are_others = self.threadless.load(Ordering::Relaxed) != 0;
+        // A child of vfork uses its parent's memory, and has one thread.
+        if are_others || pid() != self.pid.load(Ordering::Relaxed) {
+            return false;
+        }
+        let take = |lane: &&Lane| {
+            let state = &lane.state;
+            let taken = state.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+            taken.is_ok()
+        };
+        let taken = self.lanes.iter().take_while(take).count();
+        let mut ended = false;
+        for lane in &self.lanes[..taken] {
+            // SAFETY: this call has the lane.
+            let engine = unsafe { &mut *lane.engine.get() };
+            // A call that has a lane goes on with the device.
+            if let Engine::Virtual(mover) = engine
+                && taken == self.lanes.len()
+            {
+                // SAFETY: the lane is broken from here on, so that it is not used again. The last one ends the device.
+                unsafe { ManuallyDrop::drop(mover) };
+                *engine = Engine::Broken;
+                ended = true;
+            }
+            lane.state.store(FREE, Ordering::Release);
+        }
+        ended
+    }
+
     /// In a child of fork: portals are not mapped there, and neither the threads of the device nor
     /// those that had lanes are there.
     fn renew(&self) {
@@ -411,6 +450,22 @@ impl Lanes {
         }
         self.pid.store(pid(), Ordering::Relaxed);
         self.live.renewed();
+    }
+}
+
+/// Waits until the threads of the device run. A thread that begins takes the loader's lock, which the program holds while
+/// it loads a library: a call of that library's constructors would wait for the thread, and the thread for the lock.
+fn await_threads(mover: &mut VirtualMover) {
+    // SAFETY: a NOOP accesses no memory.
+    if unsafe { mover.enqueue(&Operation::noop()) }.is_err() {
+        return;
+    }
+    let mut ended = [Completion::default(); 1];
+    mover.submit();
+    while mover.poll(&mut ended) == 0 {
+        // SAFETY: a system call without arguments.
+        unsafe { libc::sched_yield() };
+        mover.submit();
     }
 }
 

@@ -33,6 +33,8 @@ pub mod launch;
 #[cfg(feature = "preload")]
 mod live;
 #[cfg(feature = "preload")]
+mod namespaces;
+#[cfg(feature = "preload")]
 mod next;
 pub mod queues;
 #[cfg(feature = "preload")]

@@ -166,10 +166,9 @@ impl Record {
         begun
     }
 
-    /// It has ended.
+    /// It has ended, at `ended` in cycles.
     #[inline]
-    pub(crate) fn end(&self, begun: &Begun, done: &Done) {
-        let ended = cycles();
+    pub(crate) fn end(&self, begun: &Begun, ended: u64, done: &Done) {
         let written = with_state(|state| {
             let stream = state.cursor.stream().max(1);
             let from = done.from;
