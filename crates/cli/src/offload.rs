@@ -2,7 +2,7 @@
 
 mod json;
 mod page;
-mod program;
+pub(crate) mod program;
 mod record;
 mod run;
 mod saving;

@@ -21,6 +21,7 @@ use dray_run::{
 };
 
 use crate::complain::Usage;
+use crate::offload::program::starts;
 use crate::recording;
 
 const EXAMPLES: &str = "\
@@ -298,6 +299,10 @@ fn requests(machine: &SessionArgs, command: &[OsString]) -> anyhow::Result<Optio
     let Some(path) = machine.record.clone() else {
         return Ok(None);
     };
+    // A recording that is there stays if the program does not start, which says why.
+    if !command.first().is_some_and(|name| starts(name)) {
+        return Ok(None);
+    }
     Ok(Some(RequestFile {
         path,
         limit_bytes: recording::limit(&machine.record_limit)?,

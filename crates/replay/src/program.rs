@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dray_recording::{Flags, Kind, Operands, Queue, Recording, Request, Thread, time};
+use dray_recording::{Flags, Kind, Operands, Queue, Recording, Region, Request, Thread, time};
 use dray_spec::Opcode;
 
 use crate::ReplayError;
@@ -63,6 +63,8 @@ pub(crate) struct Step {
     pub(crate) reuses: u32,
     pub(crate) think_ns: u64,
     pub(crate) idle_ns: u64,
+    /// Time that a call took which was the first to use the memory of an operand, page faults included; 0 of others.
+    pub(crate) first_use_ns: u64,
     pub(crate) queue: u8,
     pub(crate) is_batch: bool,
     /// Its operations among the parts of the thread.
@@ -121,7 +123,8 @@ impl Program {
                 .map(|request| time::to_ns(request.took))
                 .sum::<u64>();
             left_out.later += (thread.requests.len() - most) as u64;
-            let steps = steps(thread, most, &mut left_out);
+            let kind = recording.header.kind;
+            let steps = steps(thread, most, kind, &mut left_out);
             if !steps.steps.is_empty() {
                 threads.push(steps);
             }
@@ -207,7 +210,7 @@ fn shares(recording: &Recording, most: u64) -> Vec<usize> {
 }
 
 /// The steps of a thread, of its first so many requests.
-fn steps(thread: &Thread, most: usize, left_out: &mut LeftOut) -> Steps {
+fn steps(thread: &Thread, most: usize, kind: Kind, left_out: &mut LeftOut) -> Steps {
     let requests = &thread.requests[..most];
     // Members come anywhere behind their batch.
     let mut members: BTreeMap<usize, Vec<Part>> = BTreeMap::new();
@@ -265,6 +268,10 @@ fn steps(thread: &Thread, most: usize, left_out: &mut LeftOut) -> Steps {
             reuses: back(reused.take()),
             think_ns: std::mem::take(&mut think_ns),
             idle_ns: std::mem::take(&mut idle_ns),
+            first_use_ns: match kind == Kind::Calls && is_first_use(request) {
+                true => time::to_ns(request.took),
+                false => 0,
+            },
             queue: request.queue,
             is_batch,
             first: found.parts.len() as u32,
@@ -274,6 +281,11 @@ fn steps(thread: &Thread, most: usize, left_out: &mut LeftOut) -> Steps {
         found.parts.extend(parts);
     }
     found
+}
+
+/// Whether a call has used memory that no recorded call before it had.
+fn is_first_use(request: &Request) -> bool {
+    request.operands.region.contains(&Region::Fresh)
 }
 
 /// The largest operation that is replayed: a queue takes thousands of descriptors for it.

@@ -28,6 +28,8 @@ pub(crate) struct ReplayThread<'a> {
     /// The step that comes next, and how many of its units were handed over.
     next: usize,
     handed_over: u32,
+    /// The operations of that step, and in how many they are handed over at a time: made once, however often there is no room.
+    units: Option<(Vec<Operation>, usize)>,
     /// It has rested before that.
     rested: bool,
     has_begun: bool,
@@ -53,6 +55,8 @@ pub(crate) struct ThreadMeasured {
     pub(crate) idle: Duration,
     /// Time that it worked between requests.
     pub(crate) think: Duration,
+    /// Time that requests took beyond that because they were the first to use their memory.
+    pub(crate) first_use: Duration,
     /// Time that it carried requests out itself.
     pub(crate) on_core: Duration,
     pub(crate) latency: Latency,
@@ -82,6 +86,7 @@ impl<'a> ReplayThread<'a> {
             core_times,
             next: 0,
             handed_over: 0,
+            units: None,
             rested: false,
             has_begun: false,
             open: HashMap::new(),
@@ -137,32 +142,53 @@ impl<'a> ReplayThread<'a> {
         };
         let idle = Duration::from_ns(step.idle_ns + late);
         let think = Duration::from_ns(step.think_ns);
+        let first_use = self.first_use(step);
         self.measured.idle += idle;
         self.measured.think += think;
-        mover.spend((idle + think).0);
-        idle + think > Duration::ZERO
+        self.measured.first_use += first_use;
+        let all = idle + think + first_use;
+        mover.spend(all.0);
+        all > Duration::ZERO
     }
 
     /// Carries a step out on the core.
     fn work(&mut self, index: usize, step: &Step, mover: &mut dyn Mover) {
-        let parts = self.parts(step);
-        let each = parts.iter().map(|part| {
-            let key = (*part, known(part, self.placement));
-            self.core_times.get(&key).copied().unwrap_or(0)
-        });
-        let span = Duration(each.sum());
+        let span = self.on_core(step);
         mover.spend(span.0);
         self.measured.on_core += span;
         self.measured.latency.enter(step.bytes, span);
         debug_assert!(!self.open.contains_key(&(index as u32)));
     }
 
+    /// What the core of the model takes for a step.
+    fn on_core(&self, step: &Step) -> Duration {
+        let each = self.parts(step).iter().map(|part| {
+            let key = (*part, known(part, self.placement));
+            let time = self.core_times.get(&key).copied();
+            time.expect("what the core may execute has been timed")
+        });
+        Duration(each.sum())
+    }
+
+    /// What a call took beyond the model's core because it was the first to use its memory: page faults, which it has whoever
+    /// copies.
+    fn first_use(&self, step: &Step) -> Duration {
+        match step.first_use_ns {
+            0 => Duration::ZERO,
+            took_ns => Duration(
+                Duration::from_ns(took_ns)
+                    .0
+                    .saturating_sub(self.on_core(step).0),
+            ),
+        }
+    }
+
     fn parts(&self, step: &Step) -> &'a [Part] {
         &self.steps.parts[step.first as usize..(step.first + step.count) as usize]
     }
 
-    /// The units of a step: descriptors, or batches of them.
-    fn units(&self, index: usize, step: &Step) -> Vec<Vec<Operation>> {
+    /// The operations of a step, and how many are a unit: one, or those of a batch.
+    fn units(&self, index: usize, step: &Step) -> (Vec<Operation>, usize) {
         let each = self.parts(step).iter().flat_map(|part| {
             pieces(part.bytes, self.queue.max_transfer()).map(move |bytes| (part, bytes))
         });
@@ -178,25 +204,26 @@ impl<'a> ReplayThread<'a> {
             (true, Way::Recorded { batch, .. }) if batch > 0 => batch as usize,
             (true, _) => step.count as usize,
         };
-        operations.chunks(most.max(1)).map(<[_]>::to_vec).collect()
+        (operations, most.max(1))
     }
 
     /// Hands a step over to the device. False if there was no room for all of it.
     fn hand_over(&mut self, index: usize, step: &Step, mover: &mut dyn Mover) -> bool {
-        let units = self.units(index, step);
+        let units = self.units.take();
+        let (operations, most) = units.unwrap_or_else(|| self.units(index, step));
         if self.handed_over == 0 && !self.open.contains_key(&(index as u32)) {
-            let left: usize = units.iter().map(Vec::len).sum();
             let open = Open {
-                left: left as u32,
+                left: operations.len() as u32,
                 since: mover.core_time(),
             };
             self.open.insert(index as u32, open);
             self.measured.by_device += 1;
         }
-        for unit in &units[self.handed_over as usize..] {
+        for unit in operations.chunks(most).skip(self.handed_over as usize) {
             // SAFETY: the memory is the model's, and of no process.
             if unsafe { mover.enqueue_batch(unit) }.is_err() {
                 self.full = true;
+                self.units = Some((operations, most));
                 return false;
             }
             self.handed_over += 1;

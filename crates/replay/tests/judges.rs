@@ -375,3 +375,79 @@ fn a_request_that_is_left_out_hands_its_order_on() {
     let (_, (_, most)) = run.occupancy.first_key_value().unwrap();
     assert!(*most <= 2, "{most} in flight");
 }
+
+/// Two calls of a thread, the first of which was the first to use its memory.
+fn recorded_calls(size: u64, took_ns: u64) -> Recording {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("recording");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    let file = options.open(&path).expect("a file");
+    let options = Options {
+        kind: Kind::Calls,
+        command: "calls".to_owned(),
+        min_bytes: 0,
+        limit_bytes: 1 << 20,
+    };
+    let mut session = Session::begin(file, &options).expect("a session");
+    session.grow().expect("a thread");
+    let mut cursor = Cursor::new(1, 1);
+    for region in [Region::Fresh, Region::Reused] {
+        let call = Request {
+            operation: Opcode::Memmove.into(),
+            operands: Operands {
+                alignment: [Alignment::Page; 2],
+                region: [Region::Reused, region],
+            },
+            took: time::from_ns(took_ns),
+            ..Request::default()
+        };
+        let call = call.with_bytes(size);
+        assert!(session.log().append(&mut cursor, cycles(), &call).is_some());
+    }
+    session.close().expect("it is cut");
+    Recording::read(std::fs::File::open(&path).expect("the file")).expect("a recording")
+}
+
+#[test]
+fn page_faults_of_calls_that_first_use_memory_are_in_every_row() {
+    let platform = dray_platform::builtin("spr-2s").expect("a platform");
+    let model = Model::new(platform, Profile::named("1e1w-s").expect("a profile"));
+    let program = |took_ns| {
+        let options = ProgramOptions {
+            most_requests: u64::MAX,
+        };
+        Program::of(&recorded_calls(1 << 20, took_ns), options).expect("a program")
+    };
+    let row = |took_ns, way| {
+        replay(
+            &model,
+            &program(took_ns),
+            way,
+            Placement::Recorded,
+            Think::Recorded,
+        )
+        .expect("a replay")
+    };
+    let device = Way::Synchronous {
+        threshold: 4096,
+        wait: WaitMode::Umwait,
+    };
+    let quick = row(1000, Way::Core);
+    assert_eq!(quick.first_use_ns, 0.0, "the model's core takes longer");
+    let slow = row(10_000_000, Way::Core);
+    let of_one = slow.core_ns - quick.core_ns;
+    assert!((of_one - slow.first_use_ns).abs() < 1.0, "{of_one}");
+    assert!((9_000_000.0..10_000_000.0).contains(&slow.first_use_ns));
+    let by_device = row(10_000_000, device);
+    assert_eq!(by_device.first_use_ns, slow.first_use_ns);
+    assert!(by_device.core_ns > by_device.first_use_ns);
+    let bare = replay(
+        &model,
+        &program(10_000_000),
+        Way::Core,
+        Placement::Recorded,
+        Think::None,
+    );
+    assert_eq!(bare.expect("a replay").first_use_ns, 0.0);
+}

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use dray_interpose::program::{Obstacle, PreloadSupport, kind};
@@ -30,6 +31,12 @@ pub(super) fn check(program: &OsStr) -> anyhow::Result<()> {
         )),
         Ok(PreloadSupport::Native) | Err(_) => Ok(()),
     }
+}
+
+/// Whether there is such a program that may be executed: what is to be recorded in stays as it is otherwise.
+pub(crate) fn starts(program: &OsStr) -> bool {
+    let meta = find(program).and_then(|path| path.metadata().ok());
+    meta.is_some_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 fn find(program: &OsStr) -> Option<PathBuf> {

@@ -8,11 +8,11 @@ use anyhow::Context;
 use dray_offload::launch::{Launch, launch};
 use dray_offload::settings;
 use dray_output::Output;
-use dray_recording::{Kind, Options, Session};
+use dray_recording::{Closed, Kind, Options, Session};
 use dray_run::Ending;
 
-use super::Args;
 use super::saving::SIZES;
+use super::{Args, program};
 use crate::complain::Usage;
 use crate::recording;
 
@@ -37,9 +37,36 @@ pub(super) fn run(args: &Args, path: &Path, library: &[u8]) -> anyhow::Result<Ex
         min_bytes: min_bytes(args)?,
         limit_bytes: recording::limit(&args.record_limit)?,
     };
-    let file = Output::prepare(path)?.into_mapped()?;
-    let full = std::fs::canonicalize(path).with_context(|| path.display().to_string())?;
-    let mut session = Session::begin(file, &options)
+    let output = Output::prepare(path)?;
+    let mut variables: Vec<(&'static str, OsString)> = vec![(settings::MOVER, "cpu".into())];
+    variables.extend(super::run::calls(args));
+    // A recording that is there stays if the program does not start, which says why.
+    let mut session = None;
+    if program::starts(&args.program[0]) {
+        session = Some(begin(output, path, &options)?);
+        let full = std::fs::canonicalize(path).with_context(|| path.display().to_string())?;
+        variables.push((settings::RECORD, full.into_os_string()));
+    }
+    let directory = tempfile::Builder::new().prefix("dray-offload-").tempdir()?;
+    let ended = launch(&Launch {
+        directory: directory.path(),
+        library,
+        variables: &variables,
+        program: &args.program,
+    })?;
+    drop(directory);
+    if let Some(session) = session {
+        say(args, path, &session.close()?);
+    }
+    match ended.signal {
+        Some(signal) => Ending::Signalled(signal).pass_on(),
+        None => Ending::Exited(ended.code).pass_on(),
+    }
+}
+
+/// Begins a recording in a file, whose content is gone then.
+fn begin(output: Output, path: &Path, options: &Options) -> anyhow::Result<Session> {
+    let mut session = Session::begin(output.into_mapped()?, options)
         .with_context(|| format!("{} cannot be recorded in", path.display()))
         .map_err(|error| match out_of_memory(&error) {
             true => Usage::error(
@@ -49,30 +76,17 @@ pub(super) fn run(args: &Args, path: &Path, library: &[u8]) -> anyhow::Result<Ex
             false => error,
         })?;
     session.grow()?;
-    let directory = tempfile::Builder::new().prefix("dray-offload-").tempdir()?;
-    let mut variables: Vec<(&'static str, OsString)> = vec![
-        (settings::MOVER, "cpu".into()),
-        (settings::RECORD, full.into_os_string()),
-    ];
-    variables.extend(super::run::calls(args));
-    let ended = launch(&Launch {
-        directory: directory.path(),
-        library,
-        variables: &variables,
-        program: &args.program,
-    })?;
-    let closed = session.close()?;
-    drop(directory);
+    Ok(session)
+}
+
+/// What was recorded.
+fn say(args: &Args, path: &Path, closed: &Closed) {
     if closed.processes == 0 {
         eprintln!(
             "warning: no program was recorded: it did not start, is static or setuid, or removed LD_PRELOAD"
         );
     }
     if !args.quiet || closed.lost > 0 {
-        eprintln!("dray offload: {}", recording::report(path, &closed));
-    }
-    match ended.signal {
-        Some(signal) => Ending::Signalled(signal).pass_on(),
-        None => Ending::Exited(ended.code).pass_on(),
+        eprintln!("dray offload: {}", recording::report(path, closed));
     }
 }

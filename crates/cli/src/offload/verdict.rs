@@ -2,8 +2,9 @@
 
 use dray_offload::calls::Call;
 use dray_offload::table::size;
+use dray_output::counted;
 
-use super::saving::Ranged;
+use super::saving::{Ranged, SIZES};
 use super::summary::time;
 use super::survey::SurveyResult;
 
@@ -21,6 +22,13 @@ pub(super) fn verdict(found: &SurveyResult) -> Vec<String> {
             "Not known: no program was surveyed. It did not start, is static or setuid, or removed LD_PRELOAD."
                 .to_owned(),
         ];
+    }
+    if found.core_ns().value <= 0.0 {
+        return vec![format!(
+            "Not known: the {} seen made no call of {} and more. A program that is static or setuid, or written in Go, is not seen.",
+            counted(found.programs as usize, "program"),
+            size(SIZES[0])
+        )];
     }
     let saved = found.saved_ns();
     let percent = |ns: f64| ns / (found.elapsed_s.max(1e-9) * 1e9) * 100.0;

@@ -34,9 +34,11 @@ pub(super) fn time(ns: f64) -> String {
 /// A command, or its beginning.
 fn shortened(command: &str) -> String {
     const MOST: usize = 80;
+    // What comes from a file of others begins no line.
+    let command = command.replace(char::is_control, " ");
     match command.chars().count() > MOST {
         true => command.chars().take(MOST).chain("...".chars()).collect(),
-        false => command.to_owned(),
+        false => command,
     }
 }
 
@@ -208,11 +210,18 @@ impl Printed<'_> {
         text += &format!("{table}\n\n");
         if let Some(core) = self.rows.iter().find(|row| row.way == Way::Core) {
             text += &format!(
-                "Here the calls took {} of core time; a core of {} takes {} for them by the model.\n\n",
+                "Here the calls took {}; a core of {} takes {} for them by the model.\n",
                 time(program.took_ns as f64),
                 self.setting.platform.name,
                 time(core.replayed.on_core_ns),
             );
+            if core.replayed.first_use_ns > 0.0 {
+                text += &format!(
+                    "{} of it is page faults and the like of calls that were the first to use their memory: each row has it.\n",
+                    time(core.replayed.first_use_ns)
+                );
+            }
+            text += "\n";
         }
         for row in self.shown() {
             text += &self.details(row);
@@ -347,7 +356,7 @@ fn row_json(row: &Row) -> serde_json::Value {
         "config": row.config, "by": by,
         "threshold": threshold.parse::<u64>().ok(), "window": window.parse::<u32>().ok(),
         "batch": batch.parse::<u32>().ok(), "wait": (!wait.is_empty()).then_some(wait),
-        "run_ns": found.run_ns, "core_ns": found.core_ns, "think_ns": found.think_ns,
+        "run_ns": found.run_ns, "core_ns": found.core_ns, "think_ns": found.think_ns, "first_use_ns": found.first_use_ns,
         "on_core_ns": found.on_core_ns, "waited_ns": found.waited_ns,
         "by_device": found.by_device, "failed": found.failed,
         "latency": latency, "queues": queues, "threads": threads,

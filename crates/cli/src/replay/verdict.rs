@@ -161,7 +161,8 @@ fn of_calls(
             _ => "busypoll",
         };
         verdict.sentences.push(format!(
-            "On a machine with a DSA: dray offload --wait {wait} --min-bytes {threshold} -- PROGRAM"
+            "On a machine with a DSA: dray offload --wait {wait} --min-bytes {} -- PROGRAM",
+            threshold.max(1)
         ));
     }
     if let (Some(_), Some(found)) = (yes, changed) {
@@ -185,7 +186,10 @@ fn around(
 ) -> Compared {
     let more = of_all.requests() as f64 / of_part.requests().max(1) as f64;
     let ratio = |row_ns: f64, other_ns: f64, (from, by_ns, ends): (f64, f64, (f64, f64))| {
-        let other_ns = other_ns.max(f64::MIN_POSITIVE);
+        if other_ns <= 0.0 {
+            // Of nothing, nothing is saved.
+            return (1.0, (1.0, 1.0));
+        }
         let ratio = row_ns / other_ns;
         let end = |end: f64| (ratio + (end - from) * by_ns * more / other_ns).max(0.0);
         (ratio, (end(ends.0), end(ends.1)))
