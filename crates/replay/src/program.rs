@@ -63,8 +63,10 @@ pub(crate) struct Step {
     pub(crate) reuses: u32,
     pub(crate) think_ns: u64,
     pub(crate) idle_ns: u64,
-    /// Time that a call took which was the first to use the memory of an operand, page faults included; 0 of others.
-    pub(crate) first_use_ns: u64,
+    /// Time that a call took when it was recorded; 0 of descriptors, whose time is the device's.
+    pub(crate) took_ns: u64,
+    /// No recorded request before it has named the memory of one of its operands.
+    pub(crate) is_first_use: bool,
     pub(crate) queue: u8,
     pub(crate) is_batch: bool,
     /// Its operations among the parts of the thread.
@@ -268,10 +270,11 @@ fn steps(thread: &Thread, most: usize, kind: Kind, left_out: &mut LeftOut) -> St
             reuses: back(reused.take()),
             think_ns: std::mem::take(&mut think_ns),
             idle_ns: std::mem::take(&mut idle_ns),
-            first_use_ns: match kind == Kind::Calls && is_first_use(request) {
-                true => time::to_ns(request.took),
-                false => 0,
+            took_ns: match kind {
+                Kind::Calls => time::to_ns(request.took),
+                Kind::Descriptors => 0,
             },
+            is_first_use: request.operands.region.contains(&Region::Fresh),
             queue: request.queue,
             is_batch,
             first: found.parts.len() as u32,
@@ -281,11 +284,6 @@ fn steps(thread: &Thread, most: usize, kind: Kind, left_out: &mut LeftOut) -> St
         found.parts.extend(parts);
     }
     found
-}
-
-/// Whether a call has used memory that no recorded call before it had.
-fn is_first_use(request: &Request) -> bool {
-    request.operands.region.contains(&Region::Fresh)
 }
 
 /// The largest operation that is replayed: a queue takes thousands of descriptors for it.

@@ -39,8 +39,8 @@ pub struct Replayed {
     pub core_ns: f64,
     /// Of that, what threads did between requests.
     pub think_ns: f64,
-    /// Of that, what requests took because they were the first to use their memory: page faults, as recorded.
-    pub first_use_ns: f64,
+    /// Of that, what calls took beyond what a core explains: page faults and preemption, as recorded.
+    pub excess_ns: f64,
     /// Of that, what they did of requests themselves.
     pub on_core_ns: f64,
     /// Time that threads waited for the device, of all together.
@@ -120,7 +120,7 @@ pub fn replay(
         run_ns,
         core_ns: times.iter().map(|thread| thread.core_ns).sum(),
         think_ns: sum(|thread| thread.measured.think.as_ns()),
-        first_use_ns: sum(|thread| thread.measured.first_use.as_ns()),
+        excess_ns: sum(|thread| thread.measured.excess.as_ns()),
         on_core_ns: sum(|thread| thread.measured.on_core.as_ns()),
         waited_ns: times.iter().map(|thread| thread.waited_ns).sum(),
         by_device: threads.iter().map(|thread| thread.measured.by_device).sum(),

@@ -13,6 +13,10 @@ use crate::operation::{Bases, operation};
 use crate::program::{Part, Step, Steps};
 use crate::way::{Placement, Way};
 
+/// A machine may take so many times as long for an operation as the modelled one.
+const SLOWEST: u64 = 3;
+/// A page fault or a preemption is longer.
+const SHORTEST_NS: u64 = 1000;
 /// Completions that are taken at once.
 const COMPLETIONS: usize = 256;
 
@@ -55,8 +59,8 @@ pub(crate) struct ThreadMeasured {
     pub(crate) idle: Duration,
     /// Time that it worked between requests.
     pub(crate) think: Duration,
-    /// Time that requests took beyond that because they were the first to use their memory.
-    pub(crate) first_use: Duration,
+    /// Time that calls took beyond what a core explains.
+    pub(crate) excess: Duration,
     /// Time that it carried requests out itself.
     pub(crate) on_core: Duration,
     pub(crate) latency: Latency,
@@ -142,11 +146,11 @@ impl<'a> ReplayThread<'a> {
         };
         let idle = Duration::from_ns(step.idle_ns + late);
         let think = Duration::from_ns(step.think_ns);
-        let first_use = self.first_use(step);
+        let excess = self.excess(step);
         self.measured.idle += idle;
         self.measured.think += think;
-        self.measured.first_use += first_use;
-        let all = idle + think + first_use;
+        self.measured.excess += excess;
+        let all = idle + think + excess;
         mover.spend(all.0);
         all > Duration::ZERO
     }
@@ -170,17 +174,17 @@ impl<'a> ReplayThread<'a> {
         Duration(each.sum())
     }
 
-    /// What a call took beyond the model's core because it was the first to use its memory: page faults, which it has whoever
-    /// copies.
-    fn first_use(&self, step: &Step) -> Duration {
-        match step.first_use_ns {
-            0 => Duration::ZERO,
-            took_ns => Duration(
-                Duration::from_ns(took_ns)
-                    .0
-                    .saturating_sub(self.on_core(step).0),
-            ),
+    /// What a call took beyond what a core explains: page faults, which it has whoever copies, and preemption. Memory that is
+    /// mapped anew where other memory was is not known to be used for the first time.
+    fn excess(&self, step: &Step) -> Duration {
+        if step.took_ns == 0 {
+            return Duration::ZERO;
         }
+        let explained = match step.is_first_use {
+            true => self.on_core(step).0,
+            false => SLOWEST * self.on_core(step).0 + Duration::from_ns(SHORTEST_NS).0,
+        };
+        Duration(Duration::from_ns(step.took_ns).0.saturating_sub(explained))
     }
 
     fn parts(&self, step: &Step) -> &'a [Part] {

@@ -215,10 +215,10 @@ impl Printed<'_> {
                 self.setting.platform.name,
                 time(core.replayed.on_core_ns),
             );
-            if core.replayed.first_use_ns > 0.0 {
+            if core.replayed.excess_ns > 0.0 {
                 text += &format!(
-                    "{} of it is page faults and the like of calls that were the first to use their memory: each row has it.\n",
-                    time(core.replayed.first_use_ns)
+                    "No core explains {} of it: page faults of memory that is used for the first time, or preemption. Each row has it.\n",
+                    time(core.replayed.excess_ns)
                 );
             }
             text += "\n";
@@ -356,7 +356,7 @@ fn row_json(row: &Row) -> serde_json::Value {
         "config": row.config, "by": by,
         "threshold": threshold.parse::<u64>().ok(), "window": window.parse::<u32>().ok(),
         "batch": batch.parse::<u32>().ok(), "wait": (!wait.is_empty()).then_some(wait),
-        "run_ns": found.run_ns, "core_ns": found.core_ns, "think_ns": found.think_ns, "first_use_ns": found.first_use_ns,
+        "run_ns": found.run_ns, "core_ns": found.core_ns, "think_ns": found.think_ns, "excess_ns": found.excess_ns,
         "on_core_ns": found.on_core_ns, "waited_ns": found.waited_ns,
         "by_device": found.by_device, "failed": found.failed,
         "latency": latency, "queues": queues, "threads": threads,
