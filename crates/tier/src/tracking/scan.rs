@@ -16,7 +16,7 @@ use super::{Tracked, Tracker, Tracking, access, enter_present, stretches, unit};
 use crate::mechanism::{BLOCK, BLOCK_PAGES, Block, Engine, HUGE_HINTS, Order, block_of};
 use crate::sys::damon::DamonError;
 use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Run, WRITTEN, Wanted, ZERO};
-use crate::sys::{HUGE, PAGE};
+use crate::sys::{HUGE, PAGE, thread_cpu_ns};
 
 /// Time that the first write to a page takes after a scan.
 const WRITE: Duration = Duration::from_nanos(1100);
@@ -69,12 +69,11 @@ impl ScanTracker {
     /// Scans, and pays for it.
     fn timed_scan(&mut self, engine: &Engine, tracked: &mut Tracked) {
         tracked.scanned = true;
-        let mut begin = Instant::now();
+        // Core time: on a busy machine this thread waits for a core, which costs nobody anything.
+        let begin = thread_cpu_ns();
         if self.short {
             self.protect(engine);
-            tracked.cost = begin.elapsed();
             std::thread::sleep(WINDOW);
-            begin = Instant::now();
         }
         let counted = self.scan(engine);
         // Hints tell what is read besides, and their rounds are those of the scans.
@@ -88,7 +87,8 @@ impl ScanTracker {
             (false, _) => {}
         }
         self.short = short;
-        tracked.cost += WRITE * counted.first as u32 + begin.elapsed();
+        let used = Duration::from_nanos(thread_cpu_ns() - begin);
+        tracked.cost = WRITE * counted.first as u32 + used;
         self.credit[0] -= tracked.cost.as_nanos() as i64;
     }
 
