@@ -42,7 +42,7 @@ of others CAP_SYS_PTRACE. What is left out is printed at the start.
 Accesses are tracked by DAMON (virtual addresses, up to 16 processes), or else
 by idle page tracking, or else by DAMON (physical addresses): all three need
 root; or else writes by soft-dirty bits, which needs no root. Nothing tracks
-reads without root. Where nothing is tracked tpp, memtis and lru are refused.
+reads without root. Where nothing is tracked counts and memtis are refused.
 A process that ends before it is looked at is counted as missed.
 
 --back-end uffd has a preload library in the program, and a process on its
@@ -50,19 +50,22 @@ memory (dray-tier) that has given up all rights, move its pages, and those of
 the programs that it starts. This needs Linux 6.8 or later, userfaultfd(2), and
 a dynamically linked program without privileges of its own. No memory is
 registered before the fast tier is full. Only private anonymous memory moves.
-Without --tracking only writes are seen: for tpp, memtis and lru a page that is
+Without --tracking only writes are seen: for counts and memtis a page that is
 only read is idle. DAMON and hints see reads too; --order shared-read, which
-sees no writes, needs one of them for tpp, memtis and lru.
+sees no writes, needs one of them for counts and memtis.
 A page is not accessible for the microseconds of a move. A program can behave
 differently than without dray if it
   is killed with a robust mutex that it has just taken,
-  dumps core, or is read by a debugger (of 65536 pages read through
+  is read as it runs, without being stopped (of 65536 pages read through
     /proc/PID/mem none was out by default, 41 with hints),
-  calls mlockall(2), madvise(2) for guard regions, or pins memory for AF_XDP or
-    VFIO, or starts threads, by system calls of its own (calls of the C library
-    are safe),
+  calls mlockall(2), setrlimit(2), madvise(2) for guard regions, or pins memory
+    for AF_XDP or VFIO, or starts threads, by system calls of its own (calls of
+    the C library are safe),
+  waits for orphans (PR_SET_CHILD_SUBREAPER, or as PID 1 of a namespace): it
+    meets the processes dray-tier of its children,
   kills the process dray-tier, or is saved or recorded as it runs (CRIU, rr).
-Memory that is locked does not move.
+Memory that is locked does not move, and none of a program that has stopped or
+dumps core. A program that limits its address space or data is not tiered.
 
 Processes that a program leaves in the background have dray as their parent, as
 long as dray runs. dray prints conditions and limits at the start, except with
@@ -117,7 +120,7 @@ struct Session {
     #[arg(long, value_name = "SIZE|node:N", value_parser = size)]
     slow: Option<Size>,
     /// Which pages are promoted and demoted.
-    #[arg(long, value_enum, default_value_t = Policy::Tpp)]
+    #[arg(long, value_enum, default_value_t = Policy::Counts)]
     policy: Policy,
     /// Executor of the page copies, with --back-end uffd; without it cores.
     #[arg(long, value_enum)]
@@ -179,12 +182,10 @@ enum Reused {
 /// As the policies of the library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Policy {
-    /// Watermarks, promotion on the second touch.
-    Tpp,
-    /// Access counts sized to the fast tier.
+    /// The most accessed pages are in the fast tier, as far as a difference of counts is more than chance.
+    Counts,
+    /// Access counts by powers of two, sized to the fast tier.
     Memtis,
-    /// Least recently used.
-    Lru,
     /// Nothing moves.
     None,
     /// Every block in turn, promote_rate_limit_MBps in all: to measure what migration costs.
@@ -209,14 +210,13 @@ impl Session {
 }
 
 impl Policy {
-    /// As the library counts them.
+    /// As the library counts them. It has others for figures and comparison: `dray tier bench policies`.
     fn index(self) -> usize {
         match self {
-            Policy::Tpp => 0,
             Policy::Memtis => 1,
-            Policy::Lru => 2,
             Policy::None => 3,
             Policy::Rotate => 4,
+            Policy::Counts => 5,
         }
     }
 }

@@ -19,7 +19,7 @@ use dray_tier::{Manager, Memory};
 
 use crate::own::{OWN, PINNED, of_portals};
 use crate::tasks::{self, Task};
-use crate::{HEAP, fork, give_back, hook, own_process, rights, threads};
+use crate::{HEAP, fork, give_back, hook, limits, own_process, rights, stopped, threads};
 
 /// How often it is looked whether the program executes another one, or has come under a filter.
 const LOOK: Duration = Duration::from_millis(50);
@@ -69,6 +69,14 @@ extern "C" fn begin() {
             "{} is under a seccomp filter: it is not tiered",
             name()
         ));
+        return;
+    }
+    if limits::in_force() {
+        session.add_untiered(&format!(
+            "{} has a limit of its address space or data: it is not tiered",
+            name()
+        ));
+        HEAP.trim();
         return;
     }
     if !threads::find() || !own_process::make() {
@@ -165,6 +173,15 @@ fn begin_agent() -> bool {
         *known = Some(task);
     }
     ready
+}
+
+/// As [`leave`], and says why, if there is an agent.
+pub(crate) fn leave_because(reason: &str) {
+    let agent = own_process::is_this() && !LAST.load(Ordering::Relaxed);
+    if agent && let Some(session) = SESSION.get() {
+        session.add_untiered(&format!("{} {reason}", name()));
+    }
+    leave();
 }
 
 /// Ends the agent for good: nothing is out, registered or locked afterwards that was dray's.
@@ -267,11 +284,15 @@ fn work(session: Session, program: u32, alive: i32) {
             let all = OWN.all().into_iter().chain(give_back::ranges());
             all.chain(of_portals()).collect()
         },
-        pinned: || PINNED.all().into_iter().chain(threads::pinned()).collect(),
+        pinned: || match stopped::is() {
+            true => vec![(0, u64::MAX)],
+            false => PINNED.all().into_iter().chain(threads::pinned()).collect(),
+        },
         starts: |engine| {
             own_process::set_engine(Arc::into_raw(engine.clone()).cast_mut());
         },
     };
+    stopped::open(program);
     let mut manager = Manager::with_rights(session, memory, program);
     // DAMON's files are root's, and opened again and again.
     let keeps = session.setup().tracking == Choice::Damon;

@@ -20,10 +20,13 @@ mod give_back;
 mod guards;
 #[cfg(feature = "preload")]
 mod hook;
+#[cfg(feature = "preload")]
+mod limits;
 pub mod own;
 #[cfg(feature = "preload")]
 mod own_process;
 pub mod rights;
+pub mod stopped;
 pub mod tasks;
 pub mod threads;
 

@@ -5,6 +5,7 @@ mod frames;
 mod hemem;
 mod mechanism;
 mod memory;
+mod policies;
 mod program;
 mod tiers;
 
@@ -12,6 +13,7 @@ pub use compaction::{Compaction, compaction};
 pub use frames::{Frames, frames};
 pub use hemem::hemem;
 pub use mechanism::{Cost, costs};
+pub use policies::{Followed, SECONDS, TRACES, Trace, WAYS, Way, followed, followed_by_kernel};
 pub use program::{Interval, ProgramCost, Turns, a_core, churns, fits, program};
 pub use tiers::{Access, Case, Phase, Running, WorkingSet, run};
 

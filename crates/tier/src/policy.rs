@@ -1,11 +1,13 @@
 //! Which blocks go to which tier.
 
+mod counts;
 mod lru;
 mod memtis;
 mod none;
 mod rotate;
 mod tpp;
 
+pub use counts::Counts;
 pub use lru::Lru;
 pub use memtis::Memtis;
 pub use none::NoPolicy;
@@ -16,7 +18,7 @@ use crate::mechanism::{BLOCK, BLOCK_PAGES, Block};
 use crate::sys::HUGE;
 
 /// Names of the policies, by their index.
-pub const POLICIES: [&str; 5] = ["tpp", "memtis", "lru", "none", "rotate"];
+pub const POLICIES: [&str; 6] = ["tpp", "memtis", "lru", "none", "rotate", "counts"];
 
 /// A policy by its index in [`POLICIES`].
 pub fn by_index(index: usize) -> Box<dyn Policy> {
@@ -24,6 +26,7 @@ pub fn by_index(index: usize) -> Box<dyn Policy> {
         Some(&"tpp") => Box::new(Tpp),
         Some(&"memtis") => Box::new(Memtis::default()),
         Some(&"lru") => Box::new(Lru),
+        Some(&"counts") => Box::new(Counts),
         Some(&"rotate") => Box::new(Rotate::default()),
         _ => Box::new(NoPolicy),
     }
@@ -31,7 +34,10 @@ pub fn by_index(index: usize) -> Box<dyn Policy> {
 
 /// Whether a policy decides by accesses. Those that do not move pages blindly, or none.
 pub fn needs_accesses(index: usize) -> bool {
-    matches!(POLICIES.get(index), Some(&("tpp" | "memtis" | "lru")))
+    matches!(
+        POLICIES.get(index),
+        Some(&("tpp" | "memtis" | "lru" | "counts"))
+    )
 }
 
 /// What a policy has to do with.

@@ -1,5 +1,6 @@
 //! `dray tier bench`.
 
+mod policies;
 mod program;
 
 use std::ffi::OsString;
@@ -33,7 +34,7 @@ pub(super) struct Args {
     #[arg(long, default_value = "64M", value_parser = super::size)]
     fast: Size,
     /// Which pages go where.
-    #[arg(long, value_enum, default_value_t = Policy::Tpp)]
+    #[arg(long, value_enum, default_value_t = Policy::Counts)]
     policy: Policy,
     /// Seconds of each phase of a workload.
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
@@ -79,6 +80,8 @@ enum What {
     /// Core time of a program whose memory fits the fast tier, with and without dray, in turn. Only
     /// where it is named.
     Program,
+    /// Policies in virtual time: how much of a program's accesses they bring to the fast tier. Only where it is named.
+    Policies,
     /// The programs of `program`.
     #[value(hide = true)]
     Fits,
@@ -122,6 +125,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         )?,
         false => Vec::new(),
     };
+    let policies = match args.what.contains(&What::Policies) {
+        true => policies::followed_all(args.seed),
+        false => Vec::new(),
+    };
     let wants = |what| args.what.is_empty() || args.what.contains(&what);
     let (mut costs, mut frames, mut compaction) = (Vec::new(), Vec::new(), None);
     if wants(What::Mechanism) {
@@ -141,6 +148,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         TextOrJson::Json => {
             let all = serde_json::json!({
                 "mechanism": costs, "frames": frames, "compaction": compaction, "workloads": runs,
+                "policies": policies,
                 "programs": programs.iter().map(program::Program::json).collect::<Result<Vec<_>, _>>()?,
             });
             text = print::document(&all)?;
@@ -152,6 +160,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 writeln!(text, "{compaction}")?;
             }
             print_runs(&mut text, &runs)?;
+            policies::print(&mut text, &policies)?;
             program::print(&mut text, &programs)?;
         }
     }

@@ -110,8 +110,10 @@ fn conditions(setup: &Setup, sees_forks: bool) -> String {
     };
     let forks = (!sees_forks).then_some("forks by a system call instruction of its own: without CAP_SYS_PTRACE its child may read zeros");
     let lines = [
-        "is killed with a robust mutex that it has just taken, dumps core, or is read by a debugger",
-        "locks all memory, makes guard regions, pins memory for AF_XDP or VFIO, or starts threads, by system calls of its own",
+        "is killed with a robust mutex that it has just taken, or is read by a debugger that does not stop it",
+        "locks all memory, limits its address space, makes guard regions, pins memory for AF_XDP or VFIO, or starts threads, by \
+         system calls of its own",
+        "waits for orphans (PR_SET_CHILD_SUBREAPER): the processes dray-tier of its children are among them",
         "kills the process dray-tier, or is saved or recorded as it runs (CRIU, rr)",
     ];
     let lines = lines.into_iter().chain(more).chain(forks);

@@ -177,6 +177,7 @@ const DOCUMENTS: &[(&str, i32, To, &str)] = &[
         Stdout,
         "tier bench --rounds 1 --time 0.05 --format json",
     ),
+    ("tier-bench", 0, Stdout, "tier bench policies --format json"),
     (
         "tier-bench",
         0,

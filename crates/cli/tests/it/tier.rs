@@ -70,7 +70,7 @@ fn python(arguments: &str) -> serde_json::Value {
 #[test]
 fn python_keeps_its_memory_while_pages_move() {
     let stats = python("");
-    assert_eq!(stats["policy"], "tpp");
+    assert_eq!(stats["policy"], "counts");
     let bytes = &stats["timer"][0]["bytes"];
     assert!(bytes["core"].as_u64() > Some(0), "{stats:#}");
     assert_eq!(bytes["device"], 0);
@@ -97,7 +97,7 @@ fn reuse_frames_selects_the_frames_that_are_reported() {
 
 #[test]
 fn python_keeps_its_memory_in_order_shared_read() {
-    python("--order shared-read --policy lru --tracking hints");
+    python("--order shared-read --policy counts --tracking hints");
 }
 
 #[test]

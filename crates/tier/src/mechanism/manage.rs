@@ -90,6 +90,16 @@ impl Engine {
         state.blocks.forget(start, end);
     }
 
+    /// Pages of a range are protected no more: writes to them take no time, and are not seen. In strict order, where
+    /// a scan alone has protected them.
+    pub(crate) fn release_protection(&self, start: u64, end: u64) {
+        // What has been unmapped meanwhile has no protection either.
+        let _ = self.uffd.write_protect(start, end - start, false);
+        self.with_blocks(start, end, |blocks| {
+            blocks.change_known(start, end, |block, pages| block.protected &= !pages);
+        });
+    }
+
     /// Whether all of a range is managed.
     pub fn manages(&self, start: u64, end: u64) -> bool {
         self.lock().covers(start, end)

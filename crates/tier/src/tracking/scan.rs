@@ -16,13 +16,18 @@ use super::{Tracked, Tracker, Tracking, access, enter_present, stretches, unit};
 use crate::mechanism::{BLOCK, BLOCK_PAGES, Block, Engine, HUGE_HINTS, Order, block_of};
 use crate::sys::damon::DamonError;
 use crate::sys::pagemap::{FILE, HUGE_PAGE, PRESENT, PageMap, Run, WRITTEN, Wanted, ZERO};
-use crate::sys::{HUGE, PAGE};
+use crate::sys::{HUGE, PAGE, thread_cpu_ns};
 
 /// Time that the first write to a page takes after a scan.
 const WRITE: Duration = Duration::from_nanos(1100);
 /// Time to take a hint out and put it back, and what it costs a thread that touches it.
 const HINT: Duration = Duration::from_nanos(3200);
 const TOUCH: Duration = Duration::from_micros(16);
+/// Where a scan finds a quarter of all pages written, nothing tells hot ones from others: from then on pages are protected
+/// for this time alone, until one of 64 is written in it.
+const WINDOW: Duration = Duration::from_millis(10);
+const MANY: u64 = 4;
+const FEW: u64 = 64;
 /// A block whose hint was not touched counts as idle for so many rounds.
 const UNTOUCHED: u16 = 8;
 
@@ -31,6 +36,8 @@ const UNTOUCHED: u16 = 8;
 pub struct ScanTracker {
     order: Order,
     hints: bool,
+    /// Pages are protected for [`WINDOW`] alone.
+    short: bool,
     pagemap: PageMap,
     /// Time that scans and hints may still use; negative when more was.
     credit: [i64; 2],
@@ -48,6 +55,7 @@ impl ScanTracker {
         ScanTracker {
             order,
             hints,
+            short: false,
             pagemap,
             credit: [0; 2],
             turned: [false; 3],
@@ -61,26 +69,68 @@ impl ScanTracker {
     /// Scans, and pays for it.
     fn timed_scan(&mut self, engine: &Engine, tracked: &mut Tracked) {
         tracked.scanned = true;
-        let begin = Instant::now();
-        tracked.cost = WRITE * self.scan(engine) as u32;
-        tracked.cost += begin.elapsed();
+        // Core time: on a busy machine this thread waits for a core, which costs nobody anything.
+        let begin = thread_cpu_ns();
+        if self.short {
+            self.protect(engine);
+            std::thread::sleep(WINDOW);
+        }
+        let counted = self.scan(engine);
+        // Hints tell what is read besides, and their rounds are those of the scans.
+        let short = !self.hints && counted.are_many(self.short);
+        match (self.short, short) {
+            (true, true) => {
+                stretches(engine, |start, end| engine.release_protection(start, end));
+            }
+            // The next scan tells what is written from now on.
+            (true, false) => self.protect(engine),
+            (false, _) => {}
+        }
+        self.short = short;
+        let used = Duration::from_nanos(thread_cpu_ns() - begin);
+        tracked.cost = WRITE * counted.first as u32 + used;
         self.credit[0] -= tracked.cost.as_nanos() as i64;
     }
 
-    /// Pages that were written since the last scan.
-    fn scan(&mut self, engine: &Engine) -> u64 {
+    /// Protects all pages from unseen writes; those before are forgotten.
+    fn protect(&mut self, engine: &Engine) {
+        stretches(engine, |start, end| {
+            let wanted = Wanted {
+                all: PRESENT | WRITTEN,
+                none: FILE | ZERO | HUGE_PAGE,
+                report: WRITTEN,
+                protect: true,
+            };
+            let _ = self.pagemap.scan(start, end, wanted, |_| {});
+            engine.with_blocks(start, end, |blocks| {
+                blocks.change_known(start, end, |block, pages| {
+                    block.protected |= block.present & pages;
+                    block.fresh &= !pages;
+                });
+            });
+        });
+    }
+
+    /// Pages that were written since the last scan, or in the window.
+    fn scan(&mut self, engine: &Engine) -> Counted {
         let round = !self.hints || self.turned == [true; 3];
         if round {
             self.turned = [false; 3];
         }
-        let mut written_pages = 0;
+        let mut counted = Counted::default();
         stretches(engine, |start, end| {
-            written_pages += self.scan_stretch(engine, start, end, round);
+            self.scan_stretch(engine, (start, end), round, &mut counted);
         });
-        written_pages
+        counted
     }
 
-    fn scan_stretch(&mut self, engine: &Engine, start: u64, end: u64, round: bool) -> u64 {
+    fn scan_stretch(
+        &mut self,
+        engine: &Engine,
+        (start, end): (u64, u64),
+        round: bool,
+        counted: &mut Counted,
+    ) {
         let mut written: Vec<Run> = Vec::new();
         let tracks_writes = self.order == Order::Strict;
         if tracks_writes {
@@ -88,14 +138,16 @@ impl ScanTracker {
                 all: PRESENT | WRITTEN,
                 none: FILE | ZERO | HUGE_PAGE,
                 report: WRITTEN,
-                protect: true,
+                protect: !self.short,
             };
             let _ = self
                 .pagemap
                 .scan(start, end, wanted, |run| written.push(run));
         }
-        let mut count = 0;
         enter_present(&mut self.pagemap, engine, start, end, round, |blocks| {
+            blocks.change_known(start, end, |block, pages| {
+                counted.present += u64::from((block.present & pages).count_ones());
+            });
             for run in &written {
                 blocks.change_range(run.start, run.end, |block, pages| {
                     // Migration has written those, and perhaps nothing else.
@@ -105,12 +157,13 @@ impl ScanTracker {
                         access(block, by_program.count_ones());
                     }
                     // The first write after a scan has cost the program time.
-                    count += u64::from((by_program & block.protected).count_ones());
+                    let first = by_program & block.protected;
+                    counted.first += u64::from(first.count_ones());
+                    counted.written += u64::from(by_program.count_ones());
                     block.protected |= pages;
                 });
             }
         });
-        count
     }
 
     /// Pages to take out: one of each block in turn, of the slow tier and of those of the fast tier
@@ -186,6 +239,23 @@ impl ScanTracker {
         let from = self.interval.wrapping_mul(0x9e37_79b9) >> 26;
         let turned = pages.rotate_right(from);
         (u64::from(turned.trailing_zeros()) + u64::from(from)) % BLOCK_PAGES
+    }
+}
+
+/// Pages that a scan has counted.
+#[derive(Debug, Default)]
+struct Counted {
+    present: u64,
+    written: u64,
+    /// Those whose write has cost the program time.
+    first: u64,
+}
+
+impl Counted {
+    /// Whether so many are written that a short window is to tell more.
+    fn are_many(&self, short: bool) -> bool {
+        let part = if short { FEW } else { MANY };
+        self.written * part > self.present
     }
 }
 

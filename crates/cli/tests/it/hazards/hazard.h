@@ -24,10 +24,15 @@ enum { PAGE = 4096, WORDS = PAGE / 8 };
 
 static uint64_t *pages;
 
+// Writes all of it, so that a child has pages of its own: shared ones do not move.
+static inline void number_pages(void) {
+	for (size_t page = 0; page < PAGES; page++)
+		*(volatile uint64_t *)&pages[page * WORDS] = page * 2654435761u + 1;
+}
+
 static inline void fill(void) {
 	pages = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	for (size_t page = 0; page < PAGES; page++)
-		pages[page * WORDS] = page * 2654435761u + 1;
+	number_pages();
 }
 
 static inline int wrong(void) {

@@ -47,6 +47,17 @@ int main(int count, char **words) {
 		puts("not root");
 		return 0;
 	}
+	if (!strcmp(how, "undumpable") || !strcmp(how, "root")) {
+		printf("%d", *how == 'u' ? prctl(PR_SET_DUMPABLE, 0) : chroot(".") || chdir("/"));
+		settle();
+		pid_t pid = fork();
+		if (pid == 0)
+			_exit(wrong() != 0);
+		int status = -1;
+		waitpid(pid, &status, 0);
+		printf(": child %d, %d pages wrong\n", status, wrong());
+		return 0;
+	}
 	int dumpable = prctl(PR_GET_DUMPABLE);
 	if (!strcmp(how, "threads")) {
 		pthread_t thread;
