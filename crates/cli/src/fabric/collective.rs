@@ -1,6 +1,5 @@
 //! `dray fabric collective`: communication patterns of machine learning as jobs.
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,6 +20,7 @@ use super::estimators::Which;
 use super::replay::{Replays, Send};
 use crate::complain::Usage;
 use crate::print::{self, Format};
+use crate::said::Stdout;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -128,7 +128,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             print::document(&document)?
         }
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 
