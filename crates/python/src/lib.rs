@@ -24,6 +24,7 @@ fn _dray(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<mover::Mover>()?;
     module.add_class::<operation::Operation>()?;
     module.add_class::<signal::Signal>()?;
+    module.add_function(wrap_pyfunction!(mover::join_left, module)?)?;
     module.add_function(wrap_pyfunction!(question::answer, module)?)?;
     module.add_function(wrap_pyfunction!(platform::platform, module)?)?;
     module.add_function(wrap_pyfunction!(platform::platforms, module)?)

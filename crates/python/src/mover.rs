@@ -1,6 +1,7 @@
 //! A mover for Python.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use dray::Home;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -101,11 +102,32 @@ impl Mover {
     }
 }
 
+/// Threads of movers that nobody holds, and that may have operations in flight.
+static LEFT: Mutex<Vec<(Home, JoinHandle<()>)>> = Mutex::new(Vec::new());
+
 impl Drop for Mover {
     fn drop(&mut self) {
-        // The thread ends by itself once nothing is in flight; in a child of fork there is none.
+        let open = self.lock().take();
         if self.home.is_inherited() {
-            std::mem::forget(self.lock().take());
+            // In a child of fork there is no thread.
+            std::mem::forget(open);
+        } else if let Some(open) = open {
+            drop(open.client);
+            let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+            left.retain(|(home, thread)| !home.is_inherited() && !thread.is_finished());
+            left.push((self.home, open.thread));
         }
     }
+}
+
+/// Waits for the threads of movers that nobody holds: none may call the interpreter when it has ended.
+#[pyfunction]
+pub(crate) fn join_left(py: Python<'_>) {
+    let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
+    py.detach(|| {
+        for (_, thread) in left.into_iter().filter(|(home, _)| !home.is_inherited()) {
+            // What a panic leaves in flight is lost all the same.
+            let _ = thread.join();
+        }
+    });
 }

@@ -146,6 +146,7 @@ _OPEN: weakref.WeakSet[Mover] = weakref.WeakSet()
 def _close_all() -> None:
     for mover in list(_OPEN):
         mover.close()
+    _dray.join_left()
 
 
 class _Start(_Operations[_dray.Operation]):
