@@ -3,7 +3,6 @@
 mod depths;
 mod printed;
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -15,6 +14,7 @@ use dray_spec::Opcode;
 use crate::complain::Usage;
 use crate::configured::{self, Configured};
 use crate::print::{self, Format};
+use crate::said::Stdout;
 use depths::{DEPTHS, Depths};
 use printed::Printed;
 
@@ -130,6 +130,13 @@ pub(crate) struct Args {
     format: Format,
 }
 
+impl Args {
+    /// Whether this machine is measured, too.
+    pub(crate) fn measures(&self) -> bool {
+        self.measure_cpu
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let depth = args.depth.as_deref().unwrap_or("1");
     let point = point(args, depth)?;
@@ -176,7 +183,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Format::Csv => depths.csv(),
         }
     };
-    print::all(&mut io::stdout().lock(), &print::wrapped(&text))?;
+    print::all(&mut Stdout, &print::wrapped(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,13 +4,15 @@ use std::time::{Duration, SystemTime};
 
 use dray_output::quoted;
 
+use crate::said;
+
 /// Facts for the head of a report: date, in UTC, and command line.
 ///
 /// The date is that of SOURCE_DATE_EPOCH (reproducible-builds.org), seconds since 1970, where it is set.
 pub(crate) fn facts() -> Vec<(String, String)> {
     let fixed = std::env::var("SOURCE_DATE_EPOCH").ok();
     let date = date(fixed.as_deref());
-    let words = std::env::args_os().skip(1);
+    let words = said::words().into_iter();
     let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
     vec![
         ("Date".to_owned(), date),

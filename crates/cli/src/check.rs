@@ -1,7 +1,6 @@
 //! `dray figures --check`.
 
 use std::fmt::Write;
-use std::io;
 use std::process::ExitCode;
 
 use dray_figures::{
@@ -11,6 +10,7 @@ use dray_platform::PlatformFile;
 
 use crate::print::{self, Format};
 use crate::progress::Bar;
+use crate::said::Stdout;
 
 /// The fits that are made for a check.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +54,7 @@ pub(crate) fn run(
         Format::Csv => check_csv(&checked),
         Format::Table => tables_text(&checked, evidence.as_ref(), fits, platform)?,
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     let missed = checked
         .iter()
         .filter(|table| !table.missed().is_empty())

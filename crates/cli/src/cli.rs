@@ -86,6 +86,17 @@ enum Command {
 }
 
 impl Cli {
+    /// Whether all that the command does is to answer a question about the model.
+    pub(crate) fn asks_the_model(&self) -> bool {
+        match &self.command {
+            Some(Command::Figures(args)) => !args.measures(),
+            Some(Command::Micros(args)) => !args.measures(),
+            Some(Command::Advise(args)) => !args.measures(),
+            Some(Command::Replay(_) | Command::Fidelity(_) | Command::Fabric(_)) => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let Some(command) = self.command else {
             let text = format!(

@@ -44,7 +44,7 @@ const HARDWARE_HINT: &str =
     "dray doctor says what is missing; without a device: dray run --profile 1e1w-d -- dray ...";
 
 /// Prints the error to stderr; the exit code that it has.
-pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn exit(error: &anyhow::Error) -> u8 {
     eprintln!("error: {}", shortened(&with_causes(error.as_ref())));
     let figures = error.downcast_ref::<FiguresError>();
     let usage = error.downcast_ref::<Usage>();
@@ -72,17 +72,17 @@ pub(crate) fn exit(error: &anyhow::Error) -> ExitCode {
         eprintln!("hint: {hint}");
     }
     match figures {
-        Some(FiguresError::Interrupted { .. }) => ExitCode::from(130),
-        Some(error) if error.is_bad_input() => ExitCode::from(2),
-        _ if usage.is_some() || flows.is_some() || error.is::<ProfileError>() => ExitCode::from(2),
-        _ if hardware.is_some() => ExitCode::from(3),
-        _ if session.is_some_and(RunError::is_bad_input) => ExitCode::from(2),
-        _ if fabric.is_some_and(PcieError::is_bad_input) => ExitCode::from(2),
+        Some(FiguresError::Interrupted { .. }) => 130,
+        Some(error) if error.is_bad_input() => 2,
+        _ if usage.is_some() || flows.is_some() || error.is::<ProfileError>() => 2,
+        _ if hardware.is_some() => 3,
+        _ if session.is_some_and(RunError::is_bad_input) => 2,
+        _ if fabric.is_some_and(PcieError::is_bad_input) => 2,
         _ => match config {
-            Some(ConfigError::NoDriver { .. }) => ExitCode::from(3),
-            Some(ConfigError::Profile(ProfileError::Invalid { .. })) => ExitCode::FAILURE,
-            Some(ConfigError::Profile(_) | ConfigError::NoDevice { .. }) => ExitCode::from(2),
-            _ => ExitCode::FAILURE,
+            Some(ConfigError::NoDriver { .. }) => 3,
+            Some(ConfigError::Profile(ProfileError::Invalid { .. })) => 1,
+            Some(ConfigError::Profile(_) | ConfigError::NoDevice { .. }) => 2,
+            _ => 1,
         },
     }
 }

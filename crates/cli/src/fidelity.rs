@@ -1,6 +1,5 @@
 //! `dray fidelity`.
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -10,6 +9,7 @@ use dray_fidelity::{AREAS, Entry, page, sheet};
 use serde::Serialize;
 
 use crate::print;
+use crate::said::Stdout;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Json => print::document(&document)?,
         Format::Markdown => page(),
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -18,6 +18,7 @@ use crate::complain::Usage;
 use crate::config;
 use crate::print::{self, Format};
 use crate::progress::{self, Bar};
+use crate::said::Stdout;
 
 /// Configuration that is modelled where none is named.
 const CONFIG: &str = "1e1w-d";
@@ -130,6 +131,13 @@ fn protocol() -> impl TypedValueParser<Value = Protocol> {
         .try_map(|name| name.parse::<Protocol>())
 }
 
+impl Args {
+    /// Whether this machine is measured, too.
+    pub(crate) fn measures(&self) -> bool {
+        self.measure_cpu || self.device.is_some()
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let protocol = args.protocol;
     let format = args.format;
@@ -201,10 +209,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     bar.clear();
     let summary = summary?;
     if let Some(format) = format {
-        print::all(
-            &mut io::stdout().lock(),
-            &print::results(format, &request, &summary)?,
-        )?;
+        print::all(&mut Stdout, &print::results(format, &request, &summary)?)?;
     }
     if let Some(device) = &summary.device {
         eprintln!("Device measured here: {}", device.describe());
@@ -261,7 +266,7 @@ fn list(protocol: Protocol, format: Format) -> anyhow::Result<ExitCode> {
             print::document(&serde_json::json!({ "figures": figures }))?
         }
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

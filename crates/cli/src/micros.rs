@@ -4,7 +4,6 @@ mod args;
 mod read;
 mod refuse;
 
-use std::io;
 use std::process::ExitCode;
 
 use dray_bench::micros::{Micros, Outcome, cpu_list, run_core};
@@ -21,6 +20,7 @@ use args::Form;
 use crate::bench::complaint;
 use crate::complain::Usage;
 use crate::configured::{self, Configured};
+use crate::said::{self, Stdout};
 use crate::{print, progress};
 
 /// Machine that is modelled where none is named.
@@ -130,7 +130,7 @@ fn report(
         }
         Form::Csv => outcome.csv(&case(), time, made_on),
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -195,7 +195,8 @@ fn on_device(args: &Args, micros: &Micros, choice: &DeviceChoice) -> anyhow::Res
 /// What names a result: the flags that were given, but those that say how it is printed.
 fn case() -> String {
     let mut given = Vec::new();
-    let mut arguments = std::env::args().skip(2);
+    let words = said::words().into_iter().skip(1);
+    let mut arguments = words.map(|word| word.to_string_lossy().into_owned());
     while let Some(argument) = arguments.next() {
         if argument == "--format" {
             arguments.next();

@@ -11,6 +11,8 @@ use dray_bench::Gauge;
 use dray_figures::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::said;
+
 /// Set by the first Ctrl-C.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
@@ -26,7 +28,11 @@ pub(crate) struct Bar {
 impl Bar {
     /// A bar over so many of something, as `point`.
     pub(crate) fn new(noun: &'static str) -> Bar {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let target = match said::is_kept() {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr(),
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
         let style = ProgressStyle::with_template("{bar:32} {pos}/{len} {msg}, {eta} left");
         if let Ok(style) = style {
             bar.set_style(style);
@@ -114,6 +120,11 @@ impl Progress for Bar {
     }
 }
 
+/// As Ctrl-C does.
+pub(crate) fn stop() {
+    STOPPED.store(true, Ordering::Relaxed);
+}
+
 /// Whether Ctrl-C was pressed.
 pub(crate) fn stopped() -> bool {
     STOPPED.load(Ordering::Relaxed)
@@ -121,7 +132,7 @@ pub(crate) fn stopped() -> bool {
 
 /// Runs something, with a bar on stderr from the third second on that follows its gauge.
 pub(crate) fn watch<T>(gauge: &Gauge, what: &str, run: impl FnOnce() -> T) -> T {
-    if !io::stderr().is_terminal() {
+    if said::is_kept() || !io::stderr().is_terminal() {
         return run();
     }
     let over = AtomicBool::new(false);
@@ -162,8 +173,12 @@ fn follow(gauge: &Gauge, what: &str, over: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-/// The first Ctrl-C stops between two points, the second at once.
+/// The first Ctrl-C stops between two points, the second at once. A program that has asked listens itself.
 pub(crate) fn listen() {
+    if said::is_kept() {
+        STOPPED.store(false, Ordering::Relaxed);
+        return;
+    }
     // Without a handler Ctrl-C ends the program, and what is finished is kept all the same.
     let _ = ctrlc::set_handler(|| {
         if STOPPED.swap(true, Ordering::Relaxed) {

@@ -3,7 +3,7 @@
 mod printed;
 mod verdict;
 
-use std::io::{self, BufReader};
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,6 +20,7 @@ use dray_replay::{
 use crate::complain::Usage;
 use crate::configured;
 use crate::print::{self, Format};
+use crate::said::Stdout;
 use printed::Printed;
 
 const EXAMPLES: &str = "\
@@ -393,6 +394,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Json => print::document(&printed.json())?,
         Format::Csv => printed.csv(),
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,6 @@
 //! `dray fabric bench`: the experiments on the simulated fabric, the checks, a trace.
 
 use std::fmt::Write;
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -21,6 +20,7 @@ use crate::asked;
 use crate::complain::Usage;
 use crate::print::{self, Format};
 use crate::progress::Bar;
+use crate::said::Stdout;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 "dray fabric bench --list",
             )
         })?;
-        print::all(&mut io::stdout().lock(), text)?;
+        print::all(&mut Stdout, text)?;
         return Ok(ExitCode::SUCCESS);
     }
     let experiments = chosen(args)?;
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         for e in &experiments {
             table.add_row([&e.id, &e.topology, e.swept().unwrap_or("nothing"), &e.title]);
         }
-        print::all(&mut io::stdout().lock(), &format!("{table}\n"))?;
+        print::all(&mut Stdout, &format!("{table}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(path) = &args.trace {
@@ -166,7 +166,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     page.write(written.html.as_bytes())?;
     if let Some(format) = args.format {
-        print::all(&mut io::stdout().lock(), &results(format, &runs)?)?;
+        print::all(&mut Stdout, &results(format, &runs)?)?;
     }
     let points: usize = runs.iter().map(|(_, outcomes)| outcomes.len()).sum();
     eprintln!(
@@ -275,7 +275,7 @@ fn checks(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Format::Csv => csv(&checks),
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     let missed: usize = checks.iter().map(Check::missed).sum();
     if args.strict && missed > 0 {
         eprintln!("error: {missed} numbers are outside their tolerance");

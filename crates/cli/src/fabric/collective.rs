@@ -1,6 +1,5 @@
 //! `dray fabric collective`: communication patterns of machine learning as jobs.
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,6 +19,7 @@ use super::estimators::Which;
 use super::simulating;
 use crate::complain::Usage;
 use crate::print::{self, Format};
+use crate::said::Stdout;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             print::document(&document)?
         }
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

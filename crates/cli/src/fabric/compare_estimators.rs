@@ -2,7 +2,6 @@
 
 mod printed;
 
-use std::io;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -23,6 +22,7 @@ use super::ports::{ArbiterName, QueueName};
 use crate::complain::Usage;
 use crate::print::{self, Format};
 use crate::progress::Bar;
+use crate::said::Stdout;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -162,7 +162,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
         }))?,
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

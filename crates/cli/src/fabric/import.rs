@@ -1,12 +1,12 @@
 //! `dray fabric import`: a topology file from a machine.
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use dray_output::Output;
 
 use crate::print;
+use crate::said::Stdout;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     match out {
         Some(out) => out.write(imported.toml.as_bytes())?,
-        None => print::all(&mut io::stdout().lock(), &imported.toml)?,
+        None => print::all(&mut Stdout, &imported.toml)?,
     }
     Ok(ExitCode::SUCCESS)
 }

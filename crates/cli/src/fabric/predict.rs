@@ -1,6 +1,5 @@
 //! `dray fabric predict`: what each flow gets.
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,6 +13,7 @@ use super::estimators::Which;
 use super::picture;
 use super::ports::PortArgs;
 use crate::print::{self, Format};
+use crate::said::Stdout;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -157,7 +157,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         Format::Json => prediction.json(difference.as_deref(), &notes)?,
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     for (name, estimate) in &prediction.estimates {
         if !estimate.is_settled() {
             eprintln!(

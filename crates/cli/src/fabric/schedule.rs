@@ -1,6 +1,5 @@
 //! `dray fabric schedule`: when each job starts, and how fast.
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -18,6 +17,7 @@ use super::estimators::Which;
 use super::simulating;
 use crate::complain::Usage;
 use crate::print::{self, Format};
+use crate::said::Stdout;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -152,7 +152,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let replays = replays(&topology, &jobs, &rows)?;
         if replays.are_large() && matches!(args.format, Format::Table) {
             let text = format!("{first}{}", table(args, &topology, &jobs, &rows));
-            print::all(&mut io::stdout().lock(), &print::wrapped(&text))?;
+            print::all(&mut Stdout, &print::wrapped(&text))?;
             first.clear();
         }
         measure(&replays, &jobs, &mut rows)?;
@@ -173,7 +173,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             )?
         }
     };
-    print::all(&mut io::stdout().lock(), &text)?;
+    print::all(&mut Stdout, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

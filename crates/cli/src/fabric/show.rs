@@ -1,6 +1,5 @@
 //! `dray fabric show`: a topology as text, as a picture, as its file.
 
-use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::complain::Usage;
 use crate::print::{self, TextOrJson};
+use crate::said::Stdout;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let out = &mut io::stdout().lock();
+    let out = &mut Stdout;
     if args.toml {
         let Some(text) = built_in(&args.topology) else {
             return Err(Usage::error(

@@ -170,3 +170,10 @@ pub(super) enum Form {
     /// One CSV table.
     Csv,
 }
+
+impl Args {
+    /// Whether this machine may be measured.
+    pub(crate) fn measures(&self) -> bool {
+        self.device.is_some() || (self.cpu && self.platform.is_none())
+    }
+}

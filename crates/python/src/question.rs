@@ -1,0 +1,43 @@
+//! The command's answers.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// Signals of the process are looked at so often.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// What the command `dray` prints for these words: standard output, standard error, exit code. Other threads of the
+/// interpreter run meanwhile. Ctrl-C ends it between two points, and what is done is kept where the command keeps it.
+#[pyfunction]
+pub(crate) fn answer(py: Python<'_>, words: Vec<String>) -> PyResult<(String, String, u8)> {
+    let (give, mut given) = channel();
+    let asks = move || {
+        // Who has asked may have gone.
+        let _ = give.send(dray_cli::answer(words));
+    };
+    let asking = thread::Builder::new()
+        .name("dray answer".to_owned())
+        .spawn(asks);
+    asking.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    loop {
+        let (back, answer) = py.detach(move || {
+            let answer = given.recv_timeout(SIGNALS_EVERY);
+            (given, answer)
+        });
+        given = back;
+        match answer {
+            Ok(answer) => return Ok((answer.output, answer.error, answer.code)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err(
+                    "the model has panicked: its message is on standard error",
+                ));
+            }
+        }
+        py.check_signals().inspect_err(|_| dray_cli::stop())?;
+    }
+}
