@@ -242,6 +242,21 @@ fn refused<B>(error: ChannelError, buffers: Buffers<B>) -> Box<NotDone<B>> {
     })
 }
 
+impl<B> OperationFuture<B> {
+    /// Takes the operation back if the driver has not begun with it; the future is ready in any case once the operation has
+    /// ended, with what was executed or with [`ChannelError::Closed`].
+    pub fn cancel(&self) {
+        if let Stage::Started(node) = &self.stage {
+            node.handle.cancel();
+        }
+    }
+
+    /// Leaves an operation that has begun to the driver, which executes it though nobody waits, and drops its buffers then.
+    pub fn detach(mut self) {
+        self.stage = Stage::Ended;
+    }
+}
+
 impl<B: Buffer + Send> OperationFuture<B> {
     fn start(
         &self,
@@ -333,9 +348,7 @@ impl<B> Node<B> {
 impl<B> Drop for OperationFuture<B> {
     fn drop(&mut self) {
         // What a child of fork has inherited is the parent's: its state does not matter there.
-        if let Stage::Started(node) = &self.stage {
-            node.handle.cancel();
-        }
+        self.cancel();
     }
 }
 
