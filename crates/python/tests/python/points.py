@@ -24,6 +24,17 @@ def of_seeds(scale, seeds):
     return [{"seed": seed, "value": seed * scale} for seed in seeds]
 
 
+def killed(number, victim):
+    """Kills its process each time."""
+    if number == victim:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(number)
+
+
+def of_file(file, number=0):
+    return [{"text": File(file).read_text(), "number": number}]
+
+
 def killed_once(number, kill):
     """Kills its process, the first time that it gets there."""
     try:

@@ -4,8 +4,10 @@ import hashlib
 import subprocess
 import sys
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
+import numpy
 import pyarrow.parquet
 import pytest
 
@@ -58,6 +60,119 @@ def test_processes_of_this_machine_one_of_which_is_killed(tmp_path):
     made = dray.sweep(space, points.killed_once, out=tmp_path / "own")
     assert (tmp_path / "killed").exists()
     assert made.table["square"].to_pylist() == [0, 1, 4, 9, 16, 25]
+
+
+def test_a_task_that_always_kills_its_process_fails_alone(tmp_path):
+    space = {"number": list(range(12)), "victim": [3]}
+    with pytest.raises(dray.SweepError, match=r"1 of 12 .*'number': 3"):
+        dray.sweep(space, points.killed, out=tmp_path / "out")
+    assert [task.configuration["number"] for task in dray.Sweep.of(tmp_path / "out").missing()] == [3]
+
+
+def test_a_script_without_a_guard_is_told(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import dray\ndray.sweep({'op': ['copy', 'fill'], 'size': [4096], 'depth': [1]}, dray.advise, out='out')\n")
+    ended = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 1
+    assert "SweepError: processes do not start" in ended.stderr and "__main__" in ended.stderr
+
+
+class Interrupted(Executor):
+    """Has Ctrl-C pressed while its third task is under way; a fourth waits."""
+
+    def __init__(self):
+        self.futures = []
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        self.futures.append(future)
+        if len(self.futures) <= 2:
+            future.set_result(fn(*args, **kwargs))
+        if len(self.futures) == 4:
+            raise KeyboardInterrupt
+        return future
+
+
+def test_ctrl_c_keeps_what_has_ended(tmp_path):
+    executor = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        dray.sweep({"number": [0, 1, 2, 3]}, points.square, executor, out=tmp_path / "out")
+    assert [task.configuration["number"] for task in dray.Sweep.of(tmp_path / "out").missing()] == [2, 3]
+    assert executor.futures[2].cancelled()
+
+
+def test_ctrl_c_does_not_wait_for_what_is_queued(tmp_path):
+    def progress(done, total, left):
+        if done == 1:
+            raise KeyboardInterrupt
+
+    space = {"number": list(range(2000))}
+    with pytest.raises(KeyboardInterrupt):
+        dray.sweep(space, points.square, out=tmp_path / "out", progress=progress)
+    assert len(dray.Sweep.of(tmp_path / "out").missing()) > 1900
+
+
+def test_an_exception_of_progress_ends_the_sweep(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        dray.sweep({"number": [1, 2]}, points.square, Here(), out=tmp_path / "out", progress=lambda done, *_: 1 // (1 - done))
+    # It is not the task's.
+    assert len(dray.Sweep.of(tmp_path / "out").missing()) == 0
+
+
+def test_a_part_that_cannot_be_written_ends_the_sweep(tmp_path):
+    (tmp_path / "parts").write_text("in the way")
+    with pytest.raises(OSError):
+        dray.sweep({"number": [1, 2]}, points.square, Here(), out=tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts", "sweep.json"]
+    dray.sweep({"number": [1]}, points.square, Here(), out=tmp_path / "out")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError):
+        dray.merge(tmp_path / "out", tmp_path / "folder")
+    assert not list(tmp_path.glob(".part-*"))
+
+
+def test_a_name_says_what_a_result_depends_on(tmp_path):
+    file = tmp_path / "input"
+    file.write_text("one")
+    space = {"file": [str(file)]}
+    keys = set()
+    for out, run in (("a", points.of_file), ("b", partial(points.of_file, number=1)), ("c", partial(points.of_file, number=2))):
+        keys.add(dray.sweep(space, run, Here(), out=tmp_path / out).tasks[0].key)
+    file.write_text("two")
+    with pytest.raises(dray.SweepError, match="files that it names have changed"):
+        dray.sweep(space, points.of_file, Here(), out=tmp_path / "a")
+    keys.add(dray.sweep(space, points.of_file, Here(), out=tmp_path / "d").tasks[0].key)
+    assert len(keys) == 4
+
+    def inner(number):
+        return points.square(number)
+
+    for run in (inner, lambda number: points.square(number), partial(inner), "text".join):
+        with pytest.raises(ValueError, match="version|function"):
+            dray.sweep({"number": [1]}, run, Here(), out=tmp_path / "never")
+    assert not (tmp_path / "never").exists()
+    dray.sweep({"number": [1]}, inner, Here(), out=tmp_path / "versioned", version="1")
+
+
+def test_a_part_that_was_cut_short_is_run_again(tmp_path):
+    space = {"number": [1, 2]}
+    made = dray.sweep(space, points.square, Here(), out=tmp_path / "out")
+    part = made.part(made.tasks[0])
+    data = part.read_bytes()
+    part.write_bytes(data[:-5])
+    assert made.missing() == [made.tasks[0]]
+    with pytest.raises(dray.SweepError, match=part.name):
+        dray.merge(tmp_path / "out", tmp_path / "merged.parquet")
+    dray.sweep(space, points.square, Here(), out=tmp_path / "out")
+    assert part.read_bytes() == data
+
+
+@pytest.mark.parametrize("seeds", [0, range(0), range(0, 10, 2), range(10, 0, -1), 1.5, "ten"])
+def test_seeds_that_cannot_be(tmp_path, seeds):
+    with pytest.raises(ValueError, match="seeds="):
+        dray.sweep({"scale": [1]}, points.of_seeds, Here(), out=tmp_path / "out", seeds=seeds)
+    made = dray.sweep({"scale": [1]}, points.of_seeds, Here(), out=tmp_path / "out", seeds=numpy.int64(3))
+    assert made.table["seed"].to_pylist() == [0, 1, 2]
 
 
 def test_a_task_that_fails_keeps_no_other_from_being_done(tmp_path):
