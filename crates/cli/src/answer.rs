@@ -1,10 +1,13 @@
 //! The command for programs in other languages: the same parser, the same code, the same text.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::cli::Cli;
-use crate::{complain, progress, said};
+use crate::{complain, said};
 
 /// What a command has printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,16 +22,20 @@ pub struct Answer {
 
 /// Carries out a command that asks the model something, with the words behind `dray`: its output is that of the command
 /// to the last bit. Commands that run programs, set devices up or serve are refused. It blocks until the command has
-/// ended; [`stop`] ends it between two points.
+/// ended, or between two points once `stop` is set; what is done is kept, where the command keeps it.
 ///
 /// ```
-/// let answer = dray_cli::answer(["advise", "--size", "16k", "--format", "json"]);
+/// let stop = Default::default();
+/// let answer = dray_cli::answer(["advise", "--size", "16k", "--format", "json"], &stop);
 /// assert_eq!((answer.code, &answer.error[..]), (0, ""));
 /// assert!(answer.output.contains("\"verdict\": \"offload\""));
-/// let refused = dray_cli::answer(["advise", "--size", "many"]);
+/// let refused = dray_cli::answer(["advise", "--size", "many"], &stop);
 /// assert_eq!(refused.code, 2);
 /// ```
-pub fn answer<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Answer {
+pub fn answer<W: Into<String>>(
+    words: impl IntoIterator<Item = W>,
+    stop: &Arc<AtomicBool>,
+) -> Answer {
     let words: Vec<String> = words.into_iter().map(Into::into).collect();
     let line = std::iter::once("dray".to_owned()).chain(words.iter().cloned());
     let cli = match Cli::try_parse_from(line) {
@@ -43,7 +50,7 @@ pub fn answer<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Answer {
         }
         Err(error) => return unread(&error),
     };
-    let (code, said) = said::kept(words, || match cli.run() {
+    let (code, said) = said::kept(words, stop, || match cli.run() {
         Ok(code) if code == std::process::ExitCode::SUCCESS => 0,
         Ok(_) => 1,
         Err(error) => complain::exit(&error),
@@ -53,11 +60,6 @@ pub fn answer<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Answer {
         error: said.error,
         code,
     }
-}
-
-/// Ends what [`answer`] runs, between two points; what is done is kept, where the command keeps it.
-pub fn stop() {
-    progress::stop();
 }
 
 /// Words that are no command line, or that ask for help.
@@ -80,6 +82,22 @@ fn unread(error: &clap::Error) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn answer<'a>(words: impl IntoIterator<Item = &'a str>) -> Answer {
+        super::answer(words, &Arc::default())
+    }
+
+    #[test]
+    fn a_stop_is_that_of_its_own_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let ask = |out: &str, stop: bool| {
+            let out = format!("--out={}", folder.path().join(out).display());
+            let words = ["figures", "--only=fig2", "--format=json", &out];
+            super::answer(words, &Arc::new(AtomicBool::new(stop)))
+        };
+        assert_eq!(ask("stopped", true).code, 130);
+        assert_eq!(ask("whole", false).code, 0);
+    }
 
     #[test]
     fn two_threads_have_their_own_answers() {

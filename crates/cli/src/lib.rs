@@ -47,7 +47,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-pub use answer::{Answer, answer, stop};
+pub use answer::{Answer, answer};
 
 /// Runs the command that this process was started with; its exit code.
 pub fn main() -> ExitCode {

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::said;
 
-/// Set by the first Ctrl-C.
+/// Set by the first Ctrl-C. A program that asks for an answer has a flag of its own for it.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// A bar on stderr; silent where stderr is no terminal.
@@ -21,6 +21,8 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Bar {
     bar: ProgressBar,
     noun: &'static str,
+    /// The flag of the program that has asked.
+    stop: Option<Arc<AtomicBool>>,
     /// Until it is said how long the points will take: since when they run, and how many were known.
     unsaid: Mutex<Option<(Instant, u64)>>,
 }
@@ -41,6 +43,7 @@ impl Bar {
         Bar {
             bar,
             noun,
+            stop: said::stop(),
             unsaid: Mutex::new(None),
         }
     }
@@ -116,13 +119,9 @@ impl Progress for Bar {
     }
 
     fn stopped(&self) -> bool {
-        STOPPED.load(Ordering::Relaxed)
+        let stop = self.stop.as_deref().unwrap_or(&STOPPED);
+        stop.load(Ordering::Relaxed)
     }
-}
-
-/// As Ctrl-C does.
-pub(crate) fn stop() {
-    STOPPED.store(true, Ordering::Relaxed);
 }
 
 /// Whether Ctrl-C was pressed.
@@ -176,7 +175,6 @@ fn follow(gauge: &Gauge, what: &str, over: &AtomicBool) {
 /// The first Ctrl-C stops between two points, the second at once. A program that has asked listens itself.
 pub(crate) fn listen() {
     if said::is_kept() {
-        STOPPED.store(false, Ordering::Relaxed);
         return;
     }
     // Without a handler Ctrl-C ends the program, and what is finished is kept all the same.

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A command of this process without a process of its own.
 #[derive(Debug, Default)]
@@ -13,6 +15,8 @@ pub(crate) struct Said {
     pub(crate) output: Vec<u8>,
     /// What would be on standard error.
     pub(crate) error: String,
+    /// Set by the program that has asked, to end the command between two points.
+    pub(crate) stop: Arc<AtomicBool>,
 }
 
 thread_local! {
@@ -20,7 +24,11 @@ thread_local! {
 }
 
 /// Runs a command whose words are kept: its result, and what it said. Threads that it starts are not heard.
-pub(crate) fn kept<T>(words: Vec<String>, run: impl FnOnce() -> T) -> (T, Said) {
+pub(crate) fn kept<T>(
+    words: Vec<String>,
+    stop: &Arc<AtomicBool>,
+    run: impl FnOnce() -> T,
+) -> (T, Said) {
     /// Also after a panic the thread speaks for itself again.
     struct End;
     impl Drop for End {
@@ -30,6 +38,7 @@ pub(crate) fn kept<T>(words: Vec<String>, run: impl FnOnce() -> T) -> (T, Said) 
     }
     let said = Said {
         words,
+        stop: stop.clone(),
         ..Said::default()
     };
     ASKED.with_borrow_mut(|asked| *asked = Some(said));
@@ -43,6 +52,11 @@ pub(crate) fn kept<T>(words: Vec<String>, run: impl FnOnce() -> T) -> (T, Said) 
 /// Whether a program has asked, and nobody looks at a terminal.
 pub(crate) fn is_kept() -> bool {
     ASKED.with_borrow(Option::is_some)
+}
+
+/// The flag of the program that has asked.
+pub(crate) fn stop() -> Option<Arc<AtomicBool>> {
+    ASKED.with_borrow(|asked| asked.as_ref().map(|said| said.stop.clone()))
 }
 
 /// The command line, without the name of the program.

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod completion;
+mod ending;
 mod mover;
 mod open;
 mod operation;
@@ -24,6 +25,8 @@ fn _dray(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<mover::Mover>()?;
     module.add_class::<operation::Operation>()?;
     module.add_class::<signal::Signal>()?;
+    module.add_function(wrap_pyfunction!(ending::end, module)?)?;
+    module.add_function(wrap_pyfunction!(ending::forked, module)?)?;
     module.add_function(wrap_pyfunction!(mover::join_left, module)?)?;
     module.add_function(wrap_pyfunction!(question::answer, module)?)?;
     module.add_function(wrap_pyfunction!(platform::platform, module)?)?;

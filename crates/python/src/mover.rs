@@ -7,6 +7,7 @@ use dray::Home;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::ending;
 use crate::open::{Open, open};
 use crate::operation::Operation;
 use crate::request::{Operands, request};
@@ -41,6 +42,7 @@ impl Mover {
     #[new]
     #[pyo3(signature = (backend="any", *, threshold=0, checked=true))]
     fn new(backend: &str, threshold: u32, checked: bool) -> PyResult<Mover> {
+        ending::refuse()?;
         let opened = open(backend, threshold, checked)?;
         Ok(Mover {
             note: opened.note.clone(),
@@ -72,6 +74,7 @@ impl Mover {
         second: Option<&Bound<'_, PyAny>>,
         number: u64,
     ) -> PyResult<Operation> {
+        ending::refuse()?;
         self.of_this_process()?;
         let operands = Operands {
             source,
@@ -87,7 +90,7 @@ impl Mover {
         Ok(Operation::start(py, future))
     }
 
-    /// Waits for what is in flight, and ends the mover's thread. A mover that is closed, or of the process that has
+    /// Waits for all that was started, and ends the mover's thread. A mover that is closed, or of the process that has
     /// forked this one, is left as it is.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.home.is_inherited() {
@@ -97,7 +100,7 @@ impl Mover {
             return Ok(());
         };
         drop(open.client);
-        py.detach(|| open.thread.join())
+        ending::detached(py, || open.thread.join())
             .map_err(|_| PyRuntimeError::new_err("the mover's thread has panicked"))
     }
 }
@@ -124,7 +127,7 @@ impl Drop for Mover {
 #[pyfunction]
 pub(crate) fn join_left(py: Python<'_>) {
     let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
-    py.detach(|| {
+    ending::detached(py, || {
         for (_, thread) in left.into_iter().filter(|(home, _)| !home.is_inherited()) {
             // What a panic leaves in flight is lost all the same.
             let _ = thread.join();

@@ -12,6 +12,7 @@ class OperationError(RuntimeError):
 class Completion:
     """How an operation that succeeded ended: what it gives, who executed it and why."""
 
+    def __init__(self, *fields: object) -> None: ...
     @property
     def value(self) -> int | None:
         """The checksum; the offset in bytes of the first difference, or None; the bytes of a delta record; else None."""
@@ -41,18 +42,22 @@ class Completion:
 class Operation:
     """An operation that was started. Its buffers stay exported until it has ended.
 
-    One that nobody holds any more is cancelled if the mover has not begun with it.
+    One that nobody holds any more is executed all the same.
     """
 
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether it has ended: nothing accesses its buffers any more."""
     def result(self, timeout: float | None = None) -> Completion:
         """Wait for the end, at most so many seconds.
 
         Raises OperationError if it failed, ValueError if it was never possible, TimeoutError.
         """
     def cancel(self) -> None:
-        """Give it up: it is not executed if the mover has not begun with it."""
+        """Take it back if the mover has not begun with it.
+
+        It ends in any case, and ``result`` says how: OperationError if it was not executed. Until then a device may access
+        its buffers.
+        """
     def tells(self, signal: Signal) -> None:
         """Make a descriptor readable when it ends, or now if it has."""
 
@@ -79,6 +84,8 @@ class Mover:
     ) -> Operation: ...
     def close(self) -> None: ...
 
+def end() -> None: ...
+def forked() -> None: ...
 def join_left() -> None: ...
 def answer(words: Sequence[str]) -> tuple[str, str, int]: ...
 def platform(name: str, values: Sequence[tuple[str, float]]) -> str: ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import weakref
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
@@ -127,8 +128,11 @@ class Mover(_dray.Mover, _Operations[_dray.Completion]):
         return _Start(self)
 
     @property
-    def aio(self) -> _Operations[Coroutine[Any, Any, _dray.Completion]]:
-        """The same operations as coroutines."""
+    def aio(self) -> _Aio:
+        """The same operations as coroutines; a coroutine that is cancelled cancels its operation, and does not wait for its end.
+
+        ``aio.wait(operation)`` waits for one that ``start`` gave, and leaves it alone if it is cancelled itself.
+        """
         return _Aio(self)
 
     def __enter__(self) -> Mover:
@@ -144,9 +148,14 @@ _OPEN: weakref.WeakSet[Mover] = weakref.WeakSet()
 
 @atexit.register
 def _close_all() -> None:
+    # Daemon threads go on meanwhile.
+    _dray.end()
     for mover in list(_OPEN):
         mover.close()
     _dray.join_left()
+
+
+os.register_at_fork(after_in_child=_dray.forked)
 
 
 class _Start(_Operations[_dray.Operation]):
@@ -167,6 +176,14 @@ class _Aio(_Operations[Coroutine[Any, Any, _dray.Completion]]):
 
     async def _do(self, name, source=None, destination=None, second=None, number=0):
         operation = self._mover.start_operation(name, source, destination, second, number)
+        try:
+            return await self.wait(operation)
+        except asyncio.CancelledError:
+            operation.cancel()
+            raise
+
+    async def wait(self, operation: _dray.Operation) -> _dray.Completion:
+        """Wait for the end of an operation. Raises as ``Operation.result`` does."""
         if not operation.done():
             await _Loop.running().end_of(operation)
         return operation.result()
@@ -181,7 +198,7 @@ class _Loop:
         # It must not keep the loop, which is the key.
         self._loop = weakref.ref(loop)
         self._signal = _dray.Signal()
-        self._waiting: dict[_dray.Operation, asyncio.Future[None]] = {}
+        self._waiting: dict[asyncio.Future[None], _dray.Operation] = {}
 
     @classmethod
     def running(cls) -> _Loop:
@@ -195,20 +212,18 @@ class _Loop:
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.add_reader(self._signal.fileno(), self._ended)
-        self._waiting[operation] = future = loop.create_future()
+        future = loop.create_future()
+        self._waiting[future] = operation
         operation.tells(self._signal)
         try:
             await future
-        except asyncio.CancelledError:
-            operation.cancel()
-            raise
         finally:
-            self._waiting.pop(operation, None)
+            self._waiting.pop(future, None)
             if not self._waiting:
                 loop.remove_reader(self._signal.fileno())
 
     def _ended(self) -> None:
         self._signal.clear()
-        for operation, future in self._waiting.items():
+        for future, operation in self._waiting.items():
             if operation.done() and not future.done():
                 future.set_result(None)
