@@ -2,12 +2,14 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::{Mutex, PoisonError};
 
 use dray::Buffer;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+
+use crate::ending;
+use crate::stack::Stack;
 
 /// Bytes of an object that are exported as long as this value is there: the object cannot free, move or resize them.
 pub(crate) struct Exported(Option<View>);
@@ -60,7 +62,7 @@ impl Exported {
         if !view.format.is_null() {
             // SAFETY: a string of C as long as the view is not released.
             let format = unsafe { CStr::from_ptr(view.format) }.to_bytes();
-            if format.contains(&b'O') {
+            if has_objects(format) {
                 return Err(PyTypeError::new_err(
                     "the buffer has references to Python objects, which bytes must not replace",
                 ));
@@ -110,16 +112,23 @@ unsafe impl Buffer for Exported {
     }
 }
 
-/// Views whose operations have ended on a thread that is not the interpreter's.
-static DROPPED: Mutex<Vec<View>> = Mutex::new(Vec::new());
+/// Whether elements of a format are references to objects. Names of fields are between colons.
+fn has_objects(format: &[u8]) -> bool {
+    let mut outside = format.split(|byte| *byte == b':').step_by(2);
+    outside.any(|part| part.contains(&b'O'))
+}
+
+/// Views whose operations have ended on a thread that is not the interpreter's. Such a thread may push while another forks.
+static DROPPED: Stack<View> = Stack::new();
 
 impl Drop for Exported {
     fn drop(&mut self) {
         let Some(view) = self.0.take() else { return };
-        let mut dropped = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
-        dropped.push(view);
-        drop(dropped);
-        // SAFETY: any thread may call it, attached or not. If it has no room, the next export releases the view.
+        DROPPED.push(view);
+        if ending::is_ending() {
+            return;
+        }
+        // SAFETY: any thread may call it, attached or not. If it has no room, the next call releases the view.
         unsafe { ffi::Py_AddPendingCall(Some(release_pending), null_mut()) };
     }
 }
@@ -132,7 +141,5 @@ extern "C" fn release_pending(_: *mut c_void) -> c_int {
 
 /// Releases the views that were dropped.
 pub(crate) fn release_dropped(py: Python<'_>) {
-    // Not under the lock: an object's code may export and drop.
-    let dropped = std::mem::take(&mut *DROPPED.lock().unwrap_or_else(PoisonError::into_inner));
-    dropped.into_iter().for_each(|view| view.release(py));
+    DROPPED.take().into_iter().for_each(|view| view.release(py));
 }

@@ -10,6 +10,7 @@ mod platform;
 mod question;
 mod request;
 mod signal;
+mod stack;
 
 use pyo3::prelude::*;
 
