@@ -5,6 +5,7 @@ use dray::{ChannelError, Executor, Outcome, Output};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 use crate::buffer::Exported;
 
@@ -16,17 +17,17 @@ create_exception!(
 );
 
 /// How an operation that succeeded ended: what it gives, who executed it and why.
-#[pyclass(frozen, get_all, module = "dray", name = "Completion")]
-#[derive(Debug, Clone)]
+#[pyclass(frozen, get_all, eq, hash, module = "dray", name = "Completion")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Completion {
     /// The checksum; the offset in bytes of the first difference, or None; the bytes of a delta record; else None.
     value: Option<u64>,
     /// Bytes that were compared before a delta record was full; None: all.
     overflow_at: Option<u32>,
     /// Who executed it: `cpu` if the core has executed any of it, else `virtual` or `hardware`.
-    executor: &'static str,
+    executor: String,
     /// Why the core has executed any of it; None: a device has done all.
-    reason: Option<&'static str>,
+    reason: Option<String>,
     /// Bytes that devices have done.
     device_bytes: u64,
     /// Bytes that the core has done.
@@ -39,14 +40,70 @@ pub(crate) struct Completion {
     retries: u32,
 }
 
+/// The fields of a completion, in their order.
+type Fields = (
+    Option<u64>,
+    Option<u32>,
+    String,
+    Option<String>,
+    u64,
+    u64,
+    u32,
+    u32,
+    u32,
+);
+
 #[pymethods]
 impl Completion {
+    /// Of its fields, for pickle.
+    #[new]
+    #[pyo3(signature = (*fields))]
+    fn of(fields: Fields) -> Completion {
+        let (
+            value,
+            overflow_at,
+            executor,
+            reason,
+            device_bytes,
+            core_bytes,
+            stripes,
+            resumed_faults,
+            retries,
+        ) = fields;
+        Completion {
+            value,
+            overflow_at,
+            executor,
+            reason,
+            device_bytes,
+            core_bytes,
+            stripes,
+            resumed_faults,
+            retries,
+        }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyType>, Fields) {
+        let fields = (
+            self.value,
+            self.overflow_at,
+            self.executor.clone(),
+            self.reason.clone(),
+            self.device_bytes,
+            self.core_bytes,
+            self.stripes,
+            self.resumed_faults,
+            self.retries,
+        );
+        (py.get_type::<Completion>(), fields)
+    }
+
     fn __repr__(&self) -> String {
         let value = match self.value {
             Some(value) => format!("value={value}, "),
             None => String::new(),
         };
-        let reason = match self.reason {
+        let reason = match &self.reason {
             Some(reason) => format!(", reason='{reason}'"),
             None => String::new(),
         };
@@ -69,8 +126,8 @@ impl Completion {
         Completion {
             value,
             overflow_at,
-            executor: word(outcome.executor()),
-            reason: outcome.core_reason.map(dray::Reason::name),
+            executor: word(outcome.executor()).to_owned(),
+            reason: outcome.core_reason.map(|reason| reason.name().to_owned()),
             device_bytes: outcome.device_bytes,
             core_bytes: outcome.core_bytes,
             stripes: outcome.stripes,

@@ -83,7 +83,10 @@ def ask(*words: str) -> Answer:
         if line.startswith("warning: "):
             warnings.warn(line.removeprefix("warning: "), stacklevel=3)
     notes = [line.removeprefix("note: ") for line in error.splitlines()]
-    return Answer(words, output, notes)
+    try:
+        return Answer(words, output, notes)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{' '.join(words)}: the command prints text for it, no document") from error
 
 
 def words(options: Mapping[str, Any]) -> list[str]:
