@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -142,11 +143,32 @@ def test_platforms_and_topologies_are_objects():
         (lambda: dray.ask("bench"), "no answer"),
         (lambda: dray.ask("advise", "--measure-cpu", "--size", "4k"), "no answer"),
         (lambda: dray.ask(), "--format"),
+        (lambda: dray.ask("--help"), "no document"),
+        (lambda: dray.ask("advise", "--help"), "no document"),
     ],
 )
 def test_questions_that_cannot_be(ask, said):
     with pytest.raises(dray.UsageError, match=said):
         ask()
+
+
+def test_ctrl_c_ends_one_answer_and_no_other(tmp_path):
+    script = """
+import os, signal, sys, threading, dray
+ended = []
+other = threading.Thread(target=lambda: ended.append(dray.figures(only="fig2")))
+other.start()
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    while True:
+        dray.figures(out=sys.argv[1])
+except KeyboardInterrupt:
+    pass
+other.join()
+print(len(ended), dray.figures(only="fig2").rows == ended[0].rows)
+"""
+    ended = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stdout) == (0, "1 True\n"), ended.stderr
 
 
 def test_threads_ask_at_once():

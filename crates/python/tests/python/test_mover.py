@@ -5,7 +5,11 @@ import ctypes
 import gc
 import mmap
 import os
+import pickle
+import signal
 import struct
+import subprocess
+import sys
 import tempfile
 import threading
 
@@ -151,6 +155,47 @@ def test_memory_of_an_object_that_nobody_holds_stays(mover):
         assert operation.result().value == mover.crc32c(bytes([n]) * 100_000).value
 
 
+def test_operations_that_nobody_holds_are_executed(mover):
+    buffers = [bytearray(10_000) for _ in range(200)]
+    for buffer in buffers:
+        mover.start.fill(buffer, ONES)
+    mover.close()
+    assert all(buffer == b"\xff" * 10_000 for buffer in buffers)
+
+
+def test_a_cancelled_operation_is_done_when_it_has_ended(mover):
+    buffers = [bytearray(1 << 20) for _ in range(300)]
+    operations = [mover.start.fill(buffer, ONES) for buffer in buffers]
+    for operation in operations:
+        operation.cancel()
+    for operation, buffer in zip(operations, buffers):
+        while not operation.done():
+            pass
+        # Its buffer is free at once, and has all or nothing.
+        buffer.append(0)
+        try:
+            operation.result()
+            assert buffer[:-1] == b"\xff" * (1 << 20)
+        except dray.OperationError as error:
+            assert "not executed" in str(error)
+            assert buffer == bytes((1 << 20) + 1)
+
+
+def test_a_completion_is_a_value(mover):
+    done = mover.crc32c(b"123456789")
+    again = pickle.loads(pickle.dumps(done))
+    assert again == done and hash(again) == hash(done) and again.value == 0xE3069283
+    assert again != mover.crc32c(b"12345678")
+    with pytest.raises((TypeError, ValueError)):
+        dray.Completion(1)
+
+
+def test_a_field_may_be_called_o(mover):
+    array = numpy.ones(2, dtype=[("O", "i4"), ("b", "i4")])
+    mover.fill(array)
+    assert not array["O"].any()
+
+
 def test_operations_that_are_given_up_release_their_buffers(mover):
     buffers = [bytearray(100_000) for _ in range(64)]
     operations = [mover.start.fill(buffer, ONES) for buffer in buffers]
@@ -275,10 +320,70 @@ def test_a_child_of_fork_is_told(mover):
     assert data == b"\xff" * (1 << 20)
 
 
-def test_a_program_may_end_with_a_mover_open():
-    import subprocess
-    import sys
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_while_operations_end():
+    with dray.Mover("cpu") as mover:
+        for _ in range(300):
+            operations = [mover.start.fill(bytearray(64)) for _ in range(40)]
+            for operation in operations[::2]:
+                operation.cancel()
+            child = os.fork()
+            if child == 0:
+                # Without an end of its own it would wait for ever.
+                signal.alarm(20)
+                code = 1
+                try:
+                    with dray.Mover("cpu") as own:
+                        code = int(own.start.crc32c(b"123456789").result().value != 0xE3069283)
+                finally:
+                    os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "mover = dray.Mover('virtual')\ndef work(): mover.fill(bytearray(1 << 26))",
+        "def work():\n mover = dray.Mover('virtual'); mover.fill(bytearray(1 << 22)); mover.close()",
+        "def work(): dray.figures(only='fig2')",
+    ],
+)
+def test_a_program_may_end_with_daemon_threads_inside(work):
+    script = f"""
+import threading, time, dray
+{work}
+def works():
+    while True:
+        try:
+            work()
+        except RuntimeError:
+            time.sleep(0.001)
+for _ in range(3):
+    threading.Thread(target=works, daemon=True).start()
+time.sleep(0.3)
+"""
+    for _ in range(3):
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_coroutine_waits_for_an_operation_that_goes_on(mover):
+    async def main():
+        data = bytearray(1 << 26)
+        operation = mover.start.fill(data, ONES)
+        try:
+            await asyncio.wait_for(mover.aio.wait(operation), 0)
+        except TimeoutError:
+            pass
+        one, other = await asyncio.gather(mover.aio.wait(operation), mover.aio.wait(operation))
+        assert one == other and operation.done()
+        data.append(0)
+        return data[:-1] == b"\xff" * (1 << 26)
+
+    assert asyncio.run(main())
+
+
+def test_a_program_may_end_with_a_mover_open():
     for end in ("", "; del m"):
         script = "import dray; m = dray.Mover('virtual'); ops = [m.start.fill(bytearray(1 << 24)) for _ in range(9)]" + end
         ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
