@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -100,6 +101,22 @@ static char *holed(void)
 static void copy_of_copy(int right)
 {
 	pair(right, make(MOVE, a, b, SIZE, &records[0]), make(MOVE, b, c, SIZE, &records[1]));
+}
+
+static void *worker(void *right)
+{
+	usleep(10000);
+	copy_of_copy(right != NULL);
+	exit(0);
+}
+
+/* The first thread of a process may end before the others. */
+static void first_thread_ended(int right)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, worker, right ? a : NULL);
+	pthread_exit(NULL);
 }
 
 static void two_writers(int right)
@@ -565,6 +582,7 @@ static const struct {
 	void (*run)(int right);
 } cases[] = {
 	{ "copy-of-copy", "overlap", copy_of_copy },
+	{ "first-thread-ended", "overlap", first_thread_ended },
 	{ "two-writers", "overlap", two_writers },
 	{ "source-reused", "overlap", source_reused },
 	{ "compare-early", "overlap", compare_early },
