@@ -158,6 +158,46 @@ static void batch_without_fence(int right)
 	batch(right, FENCE);
 }
 
+/* A batch that copies to `to`, piece by piece; nothing is known of its members but by its record. */
+static struct descriptor batch_to(struct descriptor *list, const char *from, char *to, struct record *record)
+{
+	int n;
+
+	for (n = 0; n < 4; n++) {
+		list[n] = make(MOVE, from + n * SIZE / 4, to + n * SIZE / 4, SIZE / 4, NULL);
+		list[n].flags_opcode &= ~(VALID | REQUEST);
+	}
+	return make(BATCH, list, NULL, 4, record);
+}
+
+static void batches_overlap(int right)
+{
+	static struct descriptor first[4], second[4];
+
+	pair(right, batch_to(first, a, c, &records[0]), batch_to(second, b, c, &records[1]));
+}
+
+static void batch_of_batch(int right)
+{
+	static struct descriptor first[4], second[4];
+
+	pair(right, batch_to(first, a, b, &records[0]), batch_to(second, b, c, &records[1]));
+}
+
+static void batch_of_copy(int right)
+{
+	static struct descriptor list[4];
+
+	pair(right, make(MOVE, a, b, SIZE, &records[0]), batch_to(list, b, c, &records[1]));
+}
+
+static void copy_of_batch(int right)
+{
+	static struct descriptor list[4];
+
+	pair(right, batch_to(list, a, b, &records[0]), make(MOVE, b, c, SIZE, &records[1]));
+}
+
 static void list_reused(int right)
 {
 	static struct descriptor list[2];
@@ -588,6 +628,10 @@ static const struct {
 	{ "compare-early", "overlap", compare_early },
 	{ "record-in-data", "overlap", record_in_data },
 	{ "batch-without-fence", "overlap", batch_without_fence },
+	{ "batches-overlap", "overlap", batches_overlap },
+	{ "batch-of-batch", "overlap", batch_of_batch },
+	{ "batch-of-copy", "overlap", batch_of_copy },
+	{ "copy-of-batch", "overlap", copy_of_batch },
 	{ "list-reused", "overlap", list_reused },
 	{ "record-shared", "record", record_shared },
 	{ "record-not-cleared", "record", record_not_cleared },

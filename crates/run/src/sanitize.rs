@@ -3,6 +3,7 @@
 //! What is known is what devices see: when a descriptor was accepted and when it ended. While it is in flight its submitter
 //! cannot have seen its completion, so that what touches the same bytes then is ordered by nothing but a fence.
 
+mod announced;
 mod books;
 mod budget;
 mod events;

@@ -1,6 +1,7 @@
 //! What is in flight, and what it breaks of the rules.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,9 @@ use dray_device::WorkId;
 use dray_realtime::Watch as Device;
 use dray_remote::Spaces;
 use dray_spec::Accesses;
-use dray_spec::{CompletionRecord, Opcode, Status};
+use dray_spec::{CompletionRecord, Descriptor, Opcode, Status};
 
+use super::announced::{self, Announced};
 use super::budget::Budget;
 use super::finding::{self, Class};
 use super::flight::{Flight, Party, race};
@@ -51,6 +53,7 @@ impl Rest {
 #[derive(Debug)]
 pub(super) struct Books<K = Key> {
     pub(super) flights: InFlight<K>,
+    announced: Announced<K>,
     /// Members of each batch in flight since its last fence.
     since_fence: BTreeMap<K, Unordered>,
     partials: HashMap<Pid, Vec<Rest>>,
@@ -73,6 +76,7 @@ impl<K: Copy + Ord> Books<K> {
     pub(super) fn new(spaces: Arc<Spaces>, budget: Budget) -> Books<K> {
         Books {
             flights: InFlight::new(),
+            announced: Announced::new(),
             since_fence: BTreeMap::new(),
             partials: HashMap::new(),
             reporter: Reporter::default(),
@@ -89,17 +93,30 @@ impl<K: Copy + Ord> Books<K> {
 }
 
 impl<K: Copy + Ord> Books<K> {
-    /// Looks at the memory of a descriptor that was accepted. `observed`: closely.
-    pub(super) fn look(&mut self, key: K, flight: &Flight<K>, observed: bool) {
+    /// Looks at the memory of a descriptor that was accepted: the list of a batch. `observed`: closely.
+    pub(super) fn look(&mut self, key: K, flight: &Flight<K>, observed: bool) -> Vec<Descriptor> {
         self.reporter.findings.observed += u64::from(observed);
-        if !flight.closed {
-            self.watches.accept(key, flight, &self.spaces, observed);
+        if flight.closed {
+            return Vec::new();
         }
+        let list = match observed {
+            true => announced::list(flight, &self.spaces),
+            false => Vec::new(),
+        };
+        self.watches
+            .accept(key, flight, &list, &self.spaces, observed);
+        list
     }
 
     /// Compares a descriptor that was accepted with what is in flight.
-    /// `status`: what stands where its record will be.
-    pub(super) fn accept(&mut self, key: K, flight: Flight<K>, status: Option<u8>) {
+    /// `list`: the members of a batch, as far as they are known. `status`: what stands where its record will be.
+    pub(super) fn accept(
+        &mut self,
+        key: K,
+        flight: Flight<K>,
+        list: &[Descriptor],
+        status: Option<u8>,
+    ) {
         let since = Instant::now();
         self.reporter.findings.descriptors += 1;
         self.compare(&flight);
@@ -107,9 +124,18 @@ impl<K: Copy + Ord> Books<K> {
         self.resume(&flight);
         if flight.descriptor.opcode() == Ok(Opcode::Batch) {
             self.since_fence.insert(key, Unordered::default());
+            self.announce(key, &flight, list);
         }
         self.flights.insert(key, flight);
         self.time += since.elapsed();
+    }
+
+    /// Compares the members of a batch that was accepted with all that is in flight: one finding stands for all.
+    fn announce(&mut self, key: K, batch: &Flight<K>, list: &[Descriptor]) {
+        let members: Vec<Flight<K>> = list.iter().map(|d| batch.member(key, d)).collect();
+        let _ = members.iter().any(|member| self.compare(member));
+        let _ = members.iter().any(|member| self.share_record(member, None));
+        self.announced.insert(key, &members);
     }
 
     pub(super) fn start(&mut self, key: K) {
@@ -167,12 +193,16 @@ impl<K: Copy + Ord> Books<K> {
     pub(super) fn start_member(&mut self, key: K, batch: K, member: Flight<K>) {
         let since = Instant::now();
         self.reporter.findings.descriptors += 1;
-        self.compare(&member);
         let record = member.accesses.record();
         let status = record.and_then(|record| {
             let records = &mut self.records;
             records.of_member(batch, record, member.pasid, &self.spaces)
         });
+        let place = self.announced.begin(batch, &member.descriptor);
+        // What was announced was compared with all before its batch, and all behind it with it.
+        if place.is_none() {
+            self.compare(&member);
+        }
         self.share_record(&member, status);
         self.resume(&member);
         let before = self.since_fence.entry(batch).or_default();
@@ -189,23 +219,33 @@ impl<K: Copy + Ord> Books<K> {
         self.flights.insert(key, member);
     }
 
-    /// Beside all that is in flight of the same process, but for its own batch.
-    fn compare(&mut self, flight: &Flight<K>) {
-        let conflict = self.flights.beside(flight).find_map(|(id, other)| {
-            // Members of one batch, and the batch itself, are compared apart.
-            let own = flight
-                .batch
-                .is_some_and(|batch| batch == id || other.batch == Some(batch));
-            let bytes = race(flight, other).filter(|_| !own)?;
-            Some((other.party(), bytes))
-        });
-        if let Some((other, bytes)) = conflict {
-            let detail = format!(
-                "two descriptors in flight access {}",
-                finding::range(&bytes)
-            );
-            self.finding(Class::Overlap, flight, Some(other), detail);
-        }
+    /// Beside all that is in flight of the same process, but for its own batch: whether that is a finding.
+    fn compare(&mut self, flight: &Flight<K>) -> bool {
+        let Some((other, bytes)) = self.conflict(flight) else {
+            return false;
+        };
+        let detail = format!(
+            "two descriptors in flight access {}",
+            finding::range(&bytes)
+        );
+        self.finding(Class::Overlap, flight, Some(other), detail);
+        true
+    }
+
+    /// Members of one batch, and the batch itself, are compared apart.
+    fn conflict(&self, flight: &Flight<K>) -> Option<(Party, Range<u64>)> {
+        let is_own = |id, batch: Option<K>| {
+            let own = flight.batch;
+            own.is_some_and(|own| own == id || batch == Some(own))
+        };
+        let begun = self.flights.beside(flight);
+        let begun = begun.filter(|(id, other)| !is_own(*id, other.batch));
+        let begun = begun.map(|(_, other)| (other.party(), race(flight, other)));
+        let waiting = self.announced.members.beside(flight);
+        let waiting = waiting.filter(|((batch, _), _)| !is_own(*batch, None));
+        let waiting = waiting.map(|(_, other)| (other.party(), race(flight, other)));
+        let mut all = begun.chain(waiting);
+        all.find_map(|(party, bytes)| Some((party, bytes?)))
     }
 
     /// What stands where its record will be; `None` if it has none, or the program is gone.
@@ -214,19 +254,33 @@ impl<K: Copy + Ord> Books<K> {
         self.spaces.read_byte(flight.pasid, record)
     }
 
-    fn share_record(&mut self, flight: &Flight<K>, status: Option<u8>) {
+    /// Whether its record is another's in flight, or has a status already: that is a finding.
+    fn share_record(&mut self, flight: &Flight<K>, status: Option<u8>) -> bool {
         let Some(record) = flight.accesses.record() else {
-            return;
+            return false;
         };
-        let shared = self.flights.with_record(flight).map(Flight::party);
-        if let Some(other) = shared {
-            let detail = format!("two descriptors in flight have their record at {record:#x}");
-            return self.finding(Class::Record, flight, Some(other), detail);
-        }
-        if let Some(status) = status.filter(|status| *status != 0) {
-            let detail = format!("the record at {record:#x} has the status {status:#04x} already");
-            self.finding(Class::Record, flight, None, detail);
-        }
+        let other = self.with_record(flight);
+        let detail = match (other, status) {
+            (Some(_), _) => format!("two descriptors in flight have their record at {record:#x}"),
+            (None, None | Some(0)) => return false,
+            (None, Some(status)) => {
+                format!("the record at {record:#x} has the status {status:#04x} already")
+            }
+        };
+        self.finding(Class::Record, flight, other, detail);
+        true
+    }
+
+    /// One in flight with the same record.
+    fn with_record(&self, flight: &Flight<K>) -> Option<Party> {
+        let begun = self.flights.with_record(flight);
+        let begun = begun.map(|(_, other)| other.party());
+        // A member that begins was compared with those when its batch was accepted.
+        let begins = |batch| self.flights.get(batch).is_some();
+        let begins = flight.batch.is_some_and(begins);
+        let waiting = self.announced.members.with_record(flight);
+        let waiting = waiting.filter(|((batch, _), _)| !begins && flight.batch != Some(*batch));
+        begun.chain(waiting.map(|(_, other)| other.party())).next()
     }
 
     fn resume(&mut self, flight: &Flight<K>) {
@@ -270,6 +324,7 @@ impl<K: Copy + Ord> Books<K> {
 
     pub(super) fn end(&mut self, key: K, record: Option<&CompletionRecord>) {
         self.since_fence.remove(&key);
+        self.announced.end(key);
         let change = self.watches.end(key, record.is_some(), &self.spaces);
         let Some(flight) = self.flights.remove(key) else {
             return;

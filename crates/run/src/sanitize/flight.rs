@@ -72,8 +72,20 @@ impl<K> Flight<K> {
     }
 }
 
+impl<K: Copy> Flight<K> {
+    /// A member of it, which is a batch called `key`.
+    pub(super) fn member(&self, key: K, descriptor: &Descriptor) -> Flight<K> {
+        Flight {
+            descriptor: *descriptor,
+            accesses: Accesses::of(descriptor),
+            batch: Some(key),
+            ..*self
+        }
+    }
+}
+
 /// Bytes for which it matters which of two is first. Two that do the same leave the same, whichever it is.
-pub(super) fn race<K>(one: &Flight<K>, other: &Flight<K>) -> Option<Range<u64>> {
+pub(super) fn race<K, O>(one: &Flight<K>, other: &Flight<O>) -> Option<Range<u64>> {
     let bytes = one.accesses.conflict(&other.accesses)?;
     let same = one.operands() == other.operands() && one.accesses.repeats();
     (!same).then_some(bytes)

@@ -32,7 +32,8 @@ fn accepted(descriptors: &[Descriptor]) -> Books<usize> {
 /// A descriptor is accepted, with what stands where its record will be.
 fn accept(books: &mut Books<usize>, key: usize, flight: flight::Flight<usize>) {
     let status = books.record_status(&flight);
-    books.accept(key, flight, status);
+    let list = books.look(key, &flight, true);
+    books.accept(key, flight, &list, status);
 }
 
 fn classes<K>(books: &Books<K>) -> Vec<Class> {
@@ -128,6 +129,68 @@ fn members_of_a_batch_are_ordered_by_fences_alone() {
     };
     assert_eq!(members(false), [Class::Overlap]);
     assert_eq!(members(true), []);
+}
+
+/// A batch with these members, whose list is in memory.
+fn batch<const N: usize>(members: [Descriptor; N]) -> Descriptor {
+    let list: &'static [Descriptor; N] = Box::leak(Box::new(members));
+    Descriptor::batch(list.as_ptr().expose_provenance() as u64, N as u32)
+}
+
+#[test]
+fn members_are_in_flight_as_soon_as_their_batch_is() {
+    let (first, second) = (copy(0x1000, 0x8000), copy(0x3000, 0x8000));
+    let other = copy(0x3000, 0x9000);
+    for (one, two, expected) in [
+        (
+            batch([other, first]),
+            batch([second]),
+            &[Class::Overlap][..],
+        ),
+        (first, batch([other, second]), &[Class::Overlap]),
+        (batch([other, first]), second, &[Class::Overlap]),
+        (batch([first]), batch([other]), &[]),
+        // The order within a batch is another matter.
+        (batch([first, second]), Descriptor::noop(), &[]),
+    ] {
+        assert_eq!(classes(&accepted(&[one, two])), expected);
+        // What has ended may have been seen.
+        let mut books = accepted(&[one]);
+        ended(&mut books, 0, Status::SUCCESS, 0, 0);
+        accept(
+            &mut books,
+            1,
+            flight(Some(std::process::id()), (0, 1), &two, None),
+        );
+        assert_eq!(classes(&books), []);
+    }
+    let record = |from, to| copy(from, to).with_completion(at(&ZERO));
+    let batches = [
+        batch([record(0x1000, 0x8000)]),
+        batch([record(0x3000, 0x9000)]),
+    ];
+    assert_eq!(classes(&accepted(&batches)), [Class::Record]);
+}
+
+#[test]
+fn a_member_that_has_begun_counts_until_it_has_ended() {
+    let members = [copy(0x1000, 0x8000), copy(0x2000, 0x9000)];
+    let later = copy(0x3000, 0x8000);
+    let own = std::process::id();
+    for (ends, expected) in [(false, &[Class::Overlap][..]), (true, &[])] {
+        let mut books = accepted(&[batch(members)]);
+        let member = books
+            .flights
+            .get(0)
+            .expect("in flight")
+            .member(0, &members[0]);
+        books.start_member(10, 0, member);
+        if ends {
+            ended(&mut books, 10, Status::SUCCESS, 0, 0);
+        }
+        accept(&mut books, 1, flight(Some(own), (0, 1), &later, None));
+        assert_eq!(classes(&books), expected);
+    }
 }
 
 #[test]
