@@ -259,6 +259,43 @@ static void record_shared_in_batch(int right)
 	run(make(BATCH, list, NULL, 2, &records[2]));
 }
 
+/* A member that writes to its own batch. */
+static void member_writes(int right, void *to)
+{
+	static struct descriptor list[4] __attribute__((aligned(4096)));
+	int n;
+
+	memset(b, 0, SIZE);
+	list[0] = make(MOVE, b, right ? c : to ? to : &list[3], 32, &records[0]);
+	for (n = 1; n < 4; n++)
+		list[n] = make(NOOP, NULL, NULL, 0, &records[n]);
+	run(make(BATCH, list, NULL, 4, &records[4]));
+}
+
+static void list_overwritten(int right)
+{
+	member_writes(right, NULL);
+}
+
+static void batch_record_overwritten(int right)
+{
+	member_writes(right, &records[4]);
+}
+
+/* Records for errors alone, one for several; of two that are polled each has its own. */
+static void error_record_shared(int right)
+{
+	struct descriptor d = make(MOVE, a, b, SIZE, &records[0]);
+	int n;
+
+	for (n = 0; n < 4; n++) {
+		d.second = (uintptr_t)(n % 2 ? b : c);
+		d.flags_opcode &= right ? ~REQUEST : ~0u;
+		submit(d);
+	}
+	run(make(DRAIN, NULL, NULL, 0, &records[1]));
+}
+
 /* The rest of a move, done as the record says or wrongly. */
 static void rest_too_early(int right)
 {
@@ -315,6 +352,20 @@ static void rest_forgotten(int right)
 	if (right)
 		memcpy(to + done, a + done, 2 * SIZE - done);
 	run(make(MOVE, to, c, 2 * SIZE, &records[1]));
+}
+
+/* A part of a move is done again with other bytes, and the rest of it never was; the right twin has had a core do the rest. */
+static void part_before_rest(int right)
+{
+	char *to = holed();
+	uint32_t done;
+
+	run(make(MOVE, a, to, 2 * SIZE, &records[0]));
+	done = records[0].bytes;
+	if (right)
+		memcpy(to + done, a + done, 2 * SIZE - done);
+	memset(a, 9, sizeof(a));
+	run(make(MOVE, a + 1024, to + 1024, 2048, &records[1]));
 }
 
 /* Its last byte is there, and the record is not: with `--chaos SEED:record` for a while. */
@@ -638,10 +689,14 @@ static const struct {
 	{ "record-cleared-late", "record", record_cleared_late },
 	{ "record-freed", "record", record_freed },
 	{ "record-shared-in-batch", "record", record_shared_in_batch },
+	{ "list-overwritten", "overlap", list_overwritten },
+	{ "batch-record-overwritten", "overlap", batch_record_overwritten },
+	{ "error-record-shared", "record", error_record_shared },
 	{ "rest-too-early", "resume", rest_too_early },
 	{ "rest-in-wrong-direction", "resume", rest_in_wrong_direction },
 	{ "whole-again-onto-itself", "resume", whole_again_onto_itself },
 	{ "rest-forgotten", "resume", rest_forgotten },
+	{ "part-before-rest", "resume", part_before_rest },
 	{ "size-zero", "field", size_zero },
 	{ "reserved-flag", "field", reserved_flag },
 	{ "reserved-field", "field", reserved_field },

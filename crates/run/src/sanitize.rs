@@ -11,7 +11,6 @@ mod finding;
 mod flight;
 mod in_flight;
 mod pace;
-mod records;
 mod reporter;
 mod resume;
 mod suppressions;

@@ -11,16 +11,15 @@ use dray_remote::Spaces;
 use dray_spec::Accesses;
 use dray_spec::{CompletionRecord, Descriptor, Opcode, Status};
 
-use super::announced::{self, Announced};
+use super::announced::{self, Announced, DESCRIPTOR};
 use super::budget::Budget;
 use super::finding::{self, Class};
 use super::flight::{Flight, Party, race};
 use super::in_flight::InFlight;
-use super::records::Records;
 use super::reporter::{Report, Reporter};
 use super::resume::{Follow, Partial};
 use super::unordered::Unordered;
-use super::unwritten::Unwritten;
+use super::unwritten::{Unwritten, meets};
 use super::watch::Change;
 use super::watches::Watches;
 use crate::processes::Pid;
@@ -65,7 +64,6 @@ pub(super) struct Books<K = Key> {
     pub(super) submitters: HashMap<u32, BTreeSet<Pid>>,
     pub(super) watches: Watches<K>,
     pub(super) budget: Budget,
-    records: Records<K>,
     /// By device: what programs say of calls that take memory away.
     pub(super) calls: HashMap<u32, Device>,
     /// Time that the detectors by the device alone have taken.
@@ -85,7 +83,6 @@ impl<K: Copy + Ord> Books<K> {
             submitters: HashMap::new(),
             watches: Watches::default(),
             budget,
-            records: Records::default(),
             calls: HashMap::new(),
             time: Duration::ZERO,
         }
@@ -193,17 +190,17 @@ impl<K: Copy + Ord> Books<K> {
     pub(super) fn start_member(&mut self, key: K, batch: K, member: Flight<K>) {
         let since = Instant::now();
         self.reporter.findings.descriptors += 1;
-        let record = member.accesses.record();
-        let status = record.and_then(|record| {
-            let records = &mut self.records;
-            records.of_member(batch, record, member.pasid, &self.spaces)
-        });
+        let of = self.flights.get(batch).copied();
         let place = self.announced.begin(batch, &member.descriptor);
         // What was announced was compared with all before its batch, and all behind it with it.
         if place.is_none() {
             self.compare(&member);
         }
-        self.share_record(&member, status);
+        // Who looks at the record of the batch alone clears no others.
+        self.share_record(&member, None);
+        if let Some(detail) = of.and_then(|of| of_own_batch(&of, &member, place)) {
+            self.finding(Class::Overlap, &member, of.map(|of| of.party()), detail);
+        }
         self.resume(&member);
         let before = self.since_fence.entry(batch).or_default();
         if let Some((other, bytes)) = before.add(&member) {
@@ -260,7 +257,7 @@ impl<K: Copy + Ord> Books<K> {
             return false;
         };
         let other = self.with_record(flight);
-        let detail = match (other, status) {
+        let detail = match (other, status.filter(|_| flight.wants_record())) {
             (Some(_), _) => format!("two descriptors in flight have their record at {record:#x}"),
             (None, None | Some(0)) => return false,
             (None, Some(status)) => {
@@ -274,13 +271,17 @@ impl<K: Copy + Ord> Books<K> {
     /// One in flight with the same record.
     fn with_record(&self, flight: &Flight<K>) -> Option<Party> {
         let begun = self.flights.with_record(flight);
-        let begun = begun.map(|(_, other)| other.party());
+        let begun = begun.map(|(_, other)| (other.party(), other.wants_record()));
         // A member that begins was compared with those when its batch was accepted.
         let begins = |batch| self.flights.get(batch).is_some();
         let begins = flight.batch.is_some_and(begins);
         let waiting = self.announced.members.with_record(flight);
         let waiting = waiting.filter(|((batch, _), _)| !begins && flight.batch != Some(*batch));
-        begun.chain(waiting.map(|(_, other)| other.party())).next()
+        let waiting = waiting.map(|(_, other)| (other.party(), other.wants_record()));
+        // Of errors alone one may stand for several.
+        let mut all = begun.chain(waiting);
+        let shared = all.find(|(_, wanted)| *wanted || flight.wants_record())?;
+        Some(shared.0)
     }
 
     fn resume(&mut self, flight: &Flight<K>) {
@@ -316,8 +317,10 @@ impl<K: Copy + Ord> Books<K> {
         let Some((index, party, follow)) = follows else {
             return;
         };
-        partials.remove(index);
-        if let Follow::Wrong(why) = follow {
+        // A core may have done the rest.
+        let unwritten = partials.remove(index).unwritten;
+        let is_left = unwritten.is_some_and(|part| part.is_left(flight.pasid, &self.spaces));
+        if let (Follow::Wrong(why), true) = (follow, is_left) {
             self.finding(Class::Resume, flight, Some(party), why.to_owned());
         }
     }
@@ -334,9 +337,6 @@ impl<K: Copy + Ord> Books<K> {
             return self.given_up(&flight);
         };
         let status = record.status();
-        if let Some(address) = flight.accesses.record() {
-            self.records.written(flight.pasid, address, status.0);
-        }
         self.last.insert(flight.device, flight);
         if flight.closed || status != Status::SUCCESS && self.is_gone(&flight) {
             return self.given_up(&flight);
@@ -368,7 +368,7 @@ impl<K: Copy + Ord> Books<K> {
             flight.pid == Some(pid) && device.is_none_or(|device| device == flight.device)
         };
         let open = self.flights.values_mut();
-        let open = open.filter(|flight| is_of(flight) && flight.batch.is_none());
+        let open = open.filter(|flight| is_of(flight));
         let open: Vec<Flight<K>> = open
             .map(|flight| {
                 let before = *flight;
@@ -389,8 +389,9 @@ impl<K: Copy + Ord> Books<K> {
         flight.pasid != 0 && !self.spaces.is_there(flight.pasid)
     }
 
+    /// Of a batch one finding stands for its members.
     pub(super) fn given_up(&mut self, flight: &Flight<K>) {
-        if !flight.closed {
+        if !flight.closed && flight.batch.is_none() {
             let detail =
                 "it was in flight when its process, its mapping or its queue ended".to_owned();
             self.finding(Class::Close, flight, None, detail);
@@ -403,4 +404,20 @@ impl<K: Copy + Ord> Books<K> {
             ..Report::of(class, flight, detail)
         });
     }
+}
+
+/// What a member in this place of the list does to its own batch: nothing orders that with the device's reads of the list, or
+/// with the program's of the record.
+fn of_own_batch<K>(batch: &Flight<K>, member: &Flight<K>, place: Option<usize>) -> Option<String> {
+    let record = batch.accesses.record_range();
+    let mut data = member.accesses.written();
+    if record.is_some_and(|record| data.any(|range| meets(range, record))) {
+        return Some("a member of a batch writes to the batch's record".to_owned());
+    }
+    // Those before it have been read; which one it is, is not always known.
+    let read = (place? as u64 + 1) * DESCRIPTOR as u64;
+    let list = batch.accesses.read().next()?;
+    let left = (list.0.checked_add(read)?, list.1.checked_sub(read)?);
+    let overwrites = left.1 > 0 && member.accesses.writes_to(left);
+    overwrites.then(|| "a member of a batch writes to those behind it in the list".to_owned())
 }

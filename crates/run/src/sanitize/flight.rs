@@ -50,6 +50,12 @@ impl<K> Flight<K> {
         (d.opcode_byte(), d.address1, d.address2, d.size, d.operation)
     }
 
+    /// Whether its record is written in any case, and not for an error alone.
+    pub(super) fn wants_record(&self) -> bool {
+        let flags = self.descriptor.flags();
+        flags.contains(Flags::REQUEST_COMPLETION_RECORD)
+    }
+
     /// Whether it waits for the members of its batch before it.
     pub(super) fn is_fenced(&self) -> bool {
         self.descriptor.flags().contains(Flags::FENCE)
