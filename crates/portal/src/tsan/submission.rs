@@ -10,6 +10,7 @@ use zerocopy::transmute;
 
 use super::callers::Callers;
 use super::fibers::{self, Slot};
+use super::is_blind;
 use super::pending;
 use super::records::{self, Owner, RECORD, Reach};
 use super::runtime::{NO_ORDER, Runtime};
@@ -108,7 +109,7 @@ impl Drop for Told {
 fn tell(words: &Words, caller: Caller<'_>, queue: Queue) -> Option<Told> {
     let runtime = Runtime::get()?;
     // What follows calls the kernel, and a child of vfork(2) has its parent's fibers.
-    if is_quiet() || is_guest() {
+    if is_quiet() || is_guest() || is_blind() {
         return None;
     }
     pending::resolve(0);
