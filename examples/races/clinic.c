@@ -451,6 +451,18 @@ static void exit_early(int right)
 	_exit(0);
 }
 
+/* It looks at the record a few times, and fails. */
+static void polled_for_a_while(int right)
+{
+	struct record *record = &records[0];
+	int n;
+
+	submit(make(MOVE, a, b, SIZE, record));
+	for (n = 0; !record->status; n++)
+		if (!right && n == 3)
+			_exit(1);
+}
+
 static void close_early(int right)
 {
 	submit(make(MOVE, a, b, SIZE, &records[0]));
@@ -703,6 +715,7 @@ static const struct {
 	{ "no-such-operation", "field", no_such_operation },
 	{ "dualcast-unaligned", "field", dualcast_unaligned },
 	{ "exit-early", "close", exit_early },
+	{ "polled-for-a-while", "close", polled_for_a_while },
 	{ "close-early", "close", close_early },
 	{ "exec-early", "close", exec_early },
 	{ "killed-early", "close", killed_early },

@@ -175,6 +175,7 @@ impl Sanitizer {
                     "{} lost",
                     dray_output::counted(count as usize, "descriptor")
                 ),
+                mend: Class::Lost.fix(),
             });
         }
     }

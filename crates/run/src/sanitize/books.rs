@@ -355,7 +355,10 @@ impl<K: Copy + Ord> Books<K> {
         }
         // Errors of fields have codes from 0x10 on; before them are results and page faults.
         if status.code() >= Status::BAD_OPCODE.code() {
-            self.finding(Class::Field, &flight, None, finding::status(status));
+            self.reporter.report(Report {
+                mend: finding::mend(status),
+                ..Report::of(Class::Field, &flight, finding::status(status))
+            });
         }
     }
 

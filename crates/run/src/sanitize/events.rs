@@ -108,6 +108,7 @@ impl Books {
                     other: None,
                     caller: None,
                     detail,
+                    mend: finding::mend(*status),
                 });
             }
             _ => {}
