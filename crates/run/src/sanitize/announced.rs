@@ -1,4 +1,4 @@
-//! Members of batches that were accepted and have not begun.
+//! Members of batches that were accepted and have not begun, and those whose end no program can know before its batch's.
 //!
 //! Nothing orders batches of a queue: that one's members had ended when the other's began says nothing about another run. So the
 //! list of a batch is read when it is accepted, and its members count from then on, as the batch does.
@@ -31,47 +31,65 @@ pub(super) fn list<K>(flight: &Flight<K>, spaces: &Spaces) -> Vec<Descriptor> {
     members.collect()
 }
 
+/// The list of a batch.
+#[derive(Debug)]
+struct List {
+    /// Those that have not begun, the last of the list first.
+    waiting: Vec<(usize, Descriptor)>,
+    members: usize,
+    /// The record of a member behind a fence says that those before it have ended.
+    is_fenced: bool,
+}
+
 /// By batch and place in its list.
 #[derive(Debug)]
 pub(super) struct Announced<K> {
     pub(super) members: InFlight<(K, usize)>,
-    /// Places of each batch in the order of its list.
-    places: BTreeMap<K, Vec<(usize, Descriptor)>>,
+    lists: BTreeMap<K, List>,
 }
 
 impl<K: Copy + Ord> Announced<K> {
     pub(super) fn new() -> Announced<K> {
         Announced {
             members: InFlight::new(),
-            places: BTreeMap::new(),
+            lists: BTreeMap::new(),
         }
     }
 
     /// A batch is accepted with these members.
     pub(super) fn insert(&mut self, batch: K, members: &[Flight<K>]) {
         self.end(batch);
-        let mut places = Vec::with_capacity(members.len());
-        for (place, member) in members.iter().enumerate().rev() {
+        for (place, member) in members.iter().enumerate() {
             let key = (batch, place);
             self.members.insert(key, member.called(Some(key)));
-            places.push((place, member.descriptor));
         }
-        self.places.insert(batch, places);
+        let waiting = members.iter().enumerate().rev();
+        let waiting = waiting.map(|(place, member)| (place, member.descriptor));
+        let list = List {
+            waiting: waiting.collect(),
+            members: members.len(),
+            is_fenced: members.iter().any(Flight::is_fenced),
+        };
+        self.lists.insert(batch, list);
     }
 
     /// A member begins: its place in the list. `None` if it was not announced.
-    pub(super) fn begin(&mut self, batch: K, member: &Descriptor) -> Option<usize> {
-        let places = self.places.get_mut(&batch)?;
+    pub(super) fn begin(&mut self, batch: K, member: &Flight<K>) -> Option<usize> {
+        let list = self.lists.get_mut(&batch)?;
         // Most begin in the order of the list.
-        let index = places.iter().rposition(|(_, known)| known == member)?;
-        let (place, _) = places.remove(index);
-        self.members.remove((batch, place));
+        let mut waiting = list.waiting.iter();
+        let index = waiting.rposition(|(_, known)| *known == member.descriptor)?;
+        let (place, _) = list.waiting.remove(index);
+        if list.is_fenced || member.accesses.record().is_some() {
+            self.members.remove((batch, place));
+        }
         Some(place)
     }
 
     /// A batch has ended: what has not begun will not.
     pub(super) fn end(&mut self, batch: K) {
-        for (place, _) in self.places.remove(&batch).unwrap_or_default() {
+        let members = self.lists.remove(&batch).map_or(0, |list| list.members);
+        for place in 0..members {
             self.members.remove((batch, place));
         }
     }

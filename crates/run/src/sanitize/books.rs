@@ -191,7 +191,7 @@ impl<K: Copy + Ord> Books<K> {
         let since = Instant::now();
         self.reporter.findings.descriptors += 1;
         let of = self.flights.get(batch).copied();
-        let place = self.announced.begin(batch, &member.descriptor);
+        let place = self.announced.begin(batch, &member);
         // What was announced was compared with all before its batch, and all behind it with it.
         if place.is_none() {
             self.compare(&member);

@@ -172,18 +172,25 @@ fn members_are_in_flight_as_soon_as_their_batch_is() {
     assert_eq!(classes(&accepted(&batches)), [Class::Record]);
 }
 
+/// What a program can know of a member's end: by its record, by that of one behind a fence, or by the batch's.
 #[test]
-fn a_member_that_has_begun_counts_until_it_has_ended() {
-    let members = [copy(0x1000, 0x8000), copy(0x2000, 0x9000)];
+fn a_member_counts_until_its_end_can_be_known() {
+    let (first, second) = (copy(0x1000, 0x8000), copy(0x2000, 0x9000));
+    let mut fenced = second;
+    fenced.flags_opcode |= Flags::FENCE.bits();
+    let (first_known, unknown) = (first.with_completion(at(&ZERO)), [first, second]);
     let later = copy(0x3000, 0x8000);
     let own = std::process::id();
-    for (ends, expected) in [(false, &[Class::Overlap][..]), (true, &[])] {
+    for (members, ends, expected) in [
+        (unknown, false, &[Class::Overlap][..]),
+        (unknown, true, &[Class::Overlap]),
+        ([first_known, second], false, &[Class::Overlap]),
+        ([first_known, second], true, &[]),
+        ([first, fenced], true, &[]),
+    ] {
         let mut books = accepted(&[batch(members)]);
-        let member = books
-            .flights
-            .get(0)
-            .expect("in flight")
-            .member(0, &members[0]);
+        let of = books.flights.get(0).expect("in flight");
+        let member = of.member(0, &members[0]);
         books.start_member(10, 0, member);
         if ends {
             ended(&mut books, 10, Status::SUCCESS, 0, 0);
