@@ -77,7 +77,7 @@ static void submit(struct descriptor d)
 	asm volatile(".byte 0x66, 0x0f, 0x38, 0xf8, 0x02" : : "a"(portal), "d"(&d) : "memory");
 }
 
-static void wait_for(struct record *record)
+static __attribute__((noinline)) void wait_for(struct record *record)
 {
 	while (!record->status)
 		asm volatile("pause");
