@@ -1,5 +1,5 @@
-//! The runtime's functions that programs call before they write memory. A thread that comes here has read the record that it
-//! looked at (`pending`).
+//! The runtime's functions that programs call before they write memory, and where a function ends. A thread that comes here
+//! has read the record that it looked at (`pending`): the memory that it gives back next is no longer the device's.
 
 use std::arch::naked_asm;
 use std::ffi::c_void;
@@ -11,9 +11,9 @@ use crate::next::Next;
 
 const ADDRESS: usize = offset_of!(Next, address);
 
-/// Functions with an address and perhaps a number of bytes.
+/// Functions with an address and perhaps a number of bytes; `$address` makes one where there is none.
 macro_rules! writes {
-    ($($name:ident $next:ident $text:literal;)*) => {$(
+    ($($name:ident $next:ident $text:literal $($address:literal)?;)*) => {$(
         static $next: Next = Next::new($text);
 
         #[doc = concat!("`", stringify!($name), "`.")]
@@ -36,6 +36,7 @@ macro_rules! writes {
                 "push rdi",
                 "push rsi",
                 "sub rsp, 8",
+                $($address,)?
                 "call {resolve}",
                 "lea rdi, [rip + {next}]",
                 "call {look_up}",
@@ -67,4 +68,5 @@ writes! {
     __tsan_unaligned_write8 UNALIGNED8 c"__tsan_unaligned_write8";
     __tsan_unaligned_write16 UNALIGNED16 c"__tsan_unaligned_write16";
     __tsan_write_range WRITE_RANGE c"__tsan_write_range";
+    __tsan_func_exit FUNC_EXIT c"__tsan_func_exit" "xor edi, edi";
 }
