@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -102,6 +103,22 @@ static void copy_of_copy(int right)
 	pair(right, make(MOVE, a, b, SIZE, &records[0]), make(MOVE, b, c, SIZE, &records[1]));
 }
 
+static void *worker(void *right)
+{
+	usleep(10000);
+	copy_of_copy(right != NULL);
+	exit(0);
+}
+
+/* The first thread of a process may end before the others. */
+static void first_thread_ended(int right)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, worker, right ? a : NULL);
+	pthread_exit(NULL);
+}
+
 static void two_writers(int right)
 {
 	pair(right, make(FILL, (void *)1, b, SIZE, &records[0]), make(MOVE, a, b + SIZE - 1, SIZE, &records[1]));
@@ -139,6 +156,46 @@ static void batch(int right, uint32_t flags)
 static void batch_without_fence(int right)
 {
 	batch(right, FENCE);
+}
+
+/* A batch that copies to `to`, piece by piece; nothing is known of its members but by its record. */
+static struct descriptor batch_to(struct descriptor *list, const char *from, char *to, struct record *record)
+{
+	int n;
+
+	for (n = 0; n < 4; n++) {
+		list[n] = make(MOVE, from + n * SIZE / 4, to + n * SIZE / 4, SIZE / 4, NULL);
+		list[n].flags_opcode &= ~(VALID | REQUEST);
+	}
+	return make(BATCH, list, NULL, 4, record);
+}
+
+static void batches_overlap(int right)
+{
+	static struct descriptor first[4], second[4];
+
+	pair(right, batch_to(first, a, c, &records[0]), batch_to(second, b, c, &records[1]));
+}
+
+static void batch_of_batch(int right)
+{
+	static struct descriptor first[4], second[4];
+
+	pair(right, batch_to(first, a, b, &records[0]), batch_to(second, b, c, &records[1]));
+}
+
+static void batch_of_copy(int right)
+{
+	static struct descriptor list[4];
+
+	pair(right, make(MOVE, a, b, SIZE, &records[0]), batch_to(list, b, c, &records[1]));
+}
+
+static void copy_of_batch(int right)
+{
+	static struct descriptor list[4];
+
+	pair(right, batch_to(list, a, b, &records[0]), make(MOVE, b, c, SIZE, &records[1]));
 }
 
 static void list_reused(int right)
@@ -202,6 +259,43 @@ static void record_shared_in_batch(int right)
 	run(make(BATCH, list, NULL, 2, &records[2]));
 }
 
+/* A member that writes to its own batch. */
+static void member_writes(int right, void *to)
+{
+	static struct descriptor list[4] __attribute__((aligned(4096)));
+	int n;
+
+	memset(b, 0, SIZE);
+	list[0] = make(MOVE, b, right ? c : to ? to : &list[3], 32, &records[0]);
+	for (n = 1; n < 4; n++)
+		list[n] = make(NOOP, NULL, NULL, 0, &records[n]);
+	run(make(BATCH, list, NULL, 4, &records[4]));
+}
+
+static void list_overwritten(int right)
+{
+	member_writes(right, NULL);
+}
+
+static void batch_record_overwritten(int right)
+{
+	member_writes(right, &records[4]);
+}
+
+/* Records for errors alone, one for several; of two that are polled each has its own. */
+static void error_record_shared(int right)
+{
+	struct descriptor d = make(MOVE, a, b, SIZE, &records[0]);
+	int n;
+
+	for (n = 0; n < 4; n++) {
+		d.second = (uintptr_t)(n % 2 ? b : c);
+		d.flags_opcode &= right ? ~REQUEST : ~0u;
+		submit(d);
+	}
+	run(make(DRAIN, NULL, NULL, 0, &records[1]));
+}
+
 /* The rest of a move, done as the record says or wrongly. */
 static void rest_too_early(int right)
 {
@@ -258,6 +352,20 @@ static void rest_forgotten(int right)
 	if (right)
 		memcpy(to + done, a + done, 2 * SIZE - done);
 	run(make(MOVE, to, c, 2 * SIZE, &records[1]));
+}
+
+/* A part of a move is done again with other bytes, and the rest of it never was; the right twin has had a core do the rest. */
+static void part_before_rest(int right)
+{
+	char *to = holed();
+	uint32_t done;
+
+	run(make(MOVE, a, to, 2 * SIZE, &records[0]));
+	done = records[0].bytes;
+	if (right)
+		memcpy(to + done, a + done, 2 * SIZE - done);
+	memset(a, 9, sizeof(a));
+	run(make(MOVE, a + 1024, to + 1024, 2048, &records[1]));
 }
 
 /* Its last byte is there, and the record is not: with `--chaos SEED:record` for a while. */
@@ -341,6 +449,18 @@ static void exit_early(int right)
 	if (right)
 		wait_for(&records[0]);
 	_exit(0);
+}
+
+/* It looks at the record a few times, and fails. */
+static void polled_for_a_while(int right)
+{
+	struct record *record = &records[0];
+	int n;
+
+	submit(make(MOVE, a, b, SIZE, record));
+	for (n = 0; !record->status; n++)
+		if (!right && n == 3)
+			_exit(1);
 }
 
 static void close_early(int right)
@@ -565,27 +685,37 @@ static const struct {
 	void (*run)(int right);
 } cases[] = {
 	{ "copy-of-copy", "overlap", copy_of_copy },
+	{ "first-thread-ended", "overlap", first_thread_ended },
 	{ "two-writers", "overlap", two_writers },
 	{ "source-reused", "overlap", source_reused },
 	{ "compare-early", "overlap", compare_early },
 	{ "record-in-data", "overlap", record_in_data },
 	{ "batch-without-fence", "overlap", batch_without_fence },
+	{ "batches-overlap", "overlap", batches_overlap },
+	{ "batch-of-batch", "overlap", batch_of_batch },
+	{ "batch-of-copy", "overlap", batch_of_copy },
+	{ "copy-of-batch", "overlap", copy_of_batch },
 	{ "list-reused", "overlap", list_reused },
 	{ "record-shared", "record", record_shared },
 	{ "record-not-cleared", "record", record_not_cleared },
 	{ "record-cleared-late", "record", record_cleared_late },
 	{ "record-freed", "record", record_freed },
 	{ "record-shared-in-batch", "record", record_shared_in_batch },
+	{ "list-overwritten", "overlap", list_overwritten },
+	{ "batch-record-overwritten", "overlap", batch_record_overwritten },
+	{ "error-record-shared", "record", error_record_shared },
 	{ "rest-too-early", "resume", rest_too_early },
 	{ "rest-in-wrong-direction", "resume", rest_in_wrong_direction },
 	{ "whole-again-onto-itself", "resume", whole_again_onto_itself },
 	{ "rest-forgotten", "resume", rest_forgotten },
+	{ "part-before-rest", "resume", part_before_rest },
 	{ "size-zero", "field", size_zero },
 	{ "reserved-flag", "field", reserved_flag },
 	{ "reserved-field", "field", reserved_field },
 	{ "no-such-operation", "field", no_such_operation },
 	{ "dualcast-unaligned", "field", dualcast_unaligned },
 	{ "exit-early", "close", exit_early },
+	{ "polled-for-a-while", "close", polled_for_a_while },
 	{ "close-early", "close", close_early },
 	{ "exec-early", "close", exec_early },
 	{ "killed-early", "close", killed_early },

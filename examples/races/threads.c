@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 struct descriptor {
@@ -39,6 +40,7 @@ enum { FENCE = 1, VALID = 4, REQUEST = 8 };
 enum { NOOP, BATCH, DRAIN, MOVE, FILL };
 #define SIZE 4096
 
+static int file = -1;
 static char *portal;
 static struct record records[64];
 static char a[SIZE], b[SIZE], c[SIZE];
@@ -53,6 +55,20 @@ static struct descriptor make(int opcode, const void *first, void *second, uint3
 	d.size = size;
 	d.record = (uintptr_t)record;
 	return d;
+}
+
+static int map_queue(void)
+{
+	DIR *directory = opendir("/dev/dsa");
+	struct dirent *entry;
+
+	for (file = -1; directory && file < 0 && (entry = readdir(directory));)
+		if (entry->d_name[0] != '.')
+			file = openat(dirfd(directory), entry->d_name, O_RDWR);
+	if (directory)
+		closedir(directory);
+	portal = file < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+	return portal != MAP_FAILED;
 }
 
 /* To a dedicated queue. */
@@ -320,6 +336,48 @@ static void record_read_by_another(int right)
 	wait_for(&records[0]);
 }
 
+/* Large copies of the same, many at once. */
+static void large_copies(int right)
+{
+	enum { LARGE = 4 << 20 };
+	char *from = memset(malloc(LARGE), 1, LARGE), *to = malloc(LARGE);
+	int n;
+
+	for (n = 0; n < 20; n++) {
+		submit(make(MOVE, from, to, LARGE, &records[n]));
+		if (right)
+			wait_for(&records[n]);
+	}
+	for (n = 0; n < 20; n++)
+		wait_for(&records[n]);
+}
+
+/* A child that opens a queue for itself, of a process that has fibers by then. It is not looked at. */
+static void forked_child(int right)
+{
+	pid_t child;
+	int n;
+
+	read_early(right);
+	munmap(portal, SIZE);
+	close(file);
+	child = fork();
+	if (!child) {
+		if (!map_queue())
+			_exit(3);
+		for (n = 1; n < 20; n++) {
+			memset(a, n, SIZE);
+			submit(make(MOVE, a, b, SIZE, &records[n]));
+			wait_for(&records[n]);
+			read_all(b);
+		}
+		_exit(0);
+	}
+	waitpid(child, &n, 0);
+	if (n)
+		abort();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(int right);
@@ -341,14 +399,13 @@ static const struct {
 	{ "filled-by-another", filled_by_another },
 	{ "told-to-another", told_to_another },
 	{ "record-read-by-another", record_read_by_another },
+	{ "large-copies", large_copies },
+	{ "forked-child", forked_child },
 };
 
 int main(int argc, char **argv)
 {
 	size_t count = sizeof(cases) / sizeof(*cases), n;
-	struct dirent *entry;
-	DIR *directory;
-	int file = -1;
 
 	for (n = 0; argc == 2 && !strcmp(argv[1], "list") && n < count; n++)
 		printf("%s\n", cases[n].name);
@@ -358,12 +415,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s CASE wrong|right, or list\n", argv[0]);
 		return 2;
 	}
-	directory = opendir("/dev/dsa");
-	while (directory && file < 0 && (entry = readdir(directory)))
-		if (entry->d_name[0] != '.')
-			file = openat(dirfd(directory), entry->d_name, O_RDWR);
-	portal = file < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
-	if (portal == MAP_FAILED) {
+	if (!map_queue()) {
 		fprintf(stderr, "no work queue in /dev/dsa\n");
 		return 3;
 	}

@@ -386,7 +386,11 @@ fn start(machine: &SessionArgs, command: Vec<OsString>) -> anyhow::Result<ExitCo
             ended.ending = Ending::Exited(1);
         }
     }
-    let found = ended.findings.as_ref().is_some_and(findings::say);
+    let failed = matches!(ended.ending, Ending::Exited(code) if code != 0);
+    let found = ended
+        .findings
+        .as_ref()
+        .is_some_and(|findings| findings::say(findings, failed));
     if let (Some(findings), Some((file, path))) = (&ended.findings, findings_file) {
         findings::write(findings, file, path)?;
     }

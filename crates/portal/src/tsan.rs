@@ -25,6 +25,7 @@ use thiserror::Error;
 
 use crate::next::Next;
 use crate::redirect::text::variable;
+use crate::syscall::{pid, syscall};
 use runtime::Runtime;
 pub(crate) use submission::{Queue, watched};
 
@@ -38,6 +39,12 @@ pub(crate) struct Missing;
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static PREPARED: AtomicBool = AtomicBool::new(false);
+static BLIND: AtomicBool = AtomicBool::new(false);
+/// At a fork.
+#[cfg(feature = "preload")]
+static FORKS_WITH_THREADS: AtomicBool = AtomicBool::new(false);
+/// That this process is blind.
+static SAID: AtomicBool = AtomicBool::new(false);
 static MMAP: Next = Next::new(c"mmap");
 static MUNMAP: Next = Next::new(c"munmap");
 
@@ -56,7 +63,43 @@ fn is_wanted() -> bool {
 pub(crate) fn prepare() {
     if is_wanted() && Runtime::find().is_some() && MMAP.address() != 0 && MUNMAP.address() != 0 {
         PREPARED.store(true, Ordering::Release);
+        // SAFETY: the functions do what is allowed at a fork.
+        unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) };
     }
+}
+
+/// Whether the runtime ignores what this process does: it was forked by one with threads, fibers among them. It goes on to look
+/// at fibers, and would know of no order between them and the threads.
+fn is_blind() -> bool {
+    BLIND.load(Ordering::Relaxed)
+}
+
+/// The runtime has a thread of its own as soon as the program has a second one.
+#[cfg(feature = "preload")]
+extern "C" fn before_fork() {
+    let threads = threads();
+    let with_threads = is_active() || threads.is_none_or(|threads| threads > 2);
+    FORKS_WITH_THREADS.store(with_threads, Ordering::Relaxed);
+}
+
+#[cfg(feature = "preload")]
+extern "C" fn in_child() {
+    if FORKS_WITH_THREADS.load(Ordering::Relaxed) {
+        BLIND.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Threads of this process, by the links of the directory that has one for each, and two of its own.
+#[cfg(feature = "preload")]
+fn threads() -> Option<u64> {
+    let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
+    let path = c"/proc/self/task";
+    let arguments = [path.as_ptr().addr(), stat.as_mut_ptr().addr(), 0, 0, 0, 0];
+    // SAFETY: a path, and room for the answer.
+    unsafe { syscall(libc::SYS_stat, arguments) }.ok()?;
+    // SAFETY: the kernel has written it.
+    let links = unsafe { stat.assume_init() }.st_nlink;
+    links.checked_sub(2)
 }
 
 type Mmap =
@@ -101,6 +144,9 @@ pub(crate) fn forked() {
 /// # Errors
 /// It is not there as it is needed.
 pub(crate) fn look() -> Result<(), Missing> {
+    if is_blind() && !SAID.swap(true, Ordering::Relaxed) {
+        say_blind();
+    }
     if is_active() || !is_wanted() {
         return Ok(());
     }
@@ -111,4 +157,14 @@ pub(crate) fn look() -> Result<(), Missing> {
     fibers::begin(runtime);
     ACTIVE.store(true, Ordering::Release);
     Ok(())
+}
+
+fn say_blind() {
+    let text = format!(
+        "dray: --sanitize=thread: process {}, forked by one with threads, is not looked at: ThreadSanitizer ignores what it does\n",
+        pid()
+    );
+    let arguments = [2, text.as_ptr().addr(), text.len(), 0, 0, 0];
+    // SAFETY: the text is there; nobody else could be told of a failure.
+    let _ = unsafe { syscall(libc::SYS_write, arguments) };
 }

@@ -16,6 +16,7 @@ mod pagemap;
 mod process;
 mod query;
 mod spaces;
+mod threads;
 mod transfer;
 mod windows;
 
@@ -23,3 +24,4 @@ pub use error::SpaceError;
 pub use look::PageState;
 pub use memory::{Presence, RemoteMemory};
 pub use spaces::Spaces;
+pub use threads::living_thread;

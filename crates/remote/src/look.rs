@@ -57,7 +57,7 @@ impl Spaces {
             return None;
         }
         let mut bytes = vec![0; len];
-        transfer::read(process.pid, address, &mut bytes).ok()?;
+        transfer::read(&process.target, address, &mut bytes).ok()?;
         Some(bytes)
     }
 }
@@ -66,7 +66,7 @@ fn state(process: &Process, entry: crate::pagemap::Entry, start: u64, len: u64) 
     if entry.is_present() {
         let mut bytes = [0; PAGE as usize];
         let bytes = &mut bytes[..len as usize];
-        if transfer::read(process.pid, start, bytes).is_ok() {
+        if transfer::read(&process.target, start, bytes).is_ok() {
             return PageState::Present {
                 private: entry.is_private(),
                 digest: crc32c(0, bytes, CrcOptions::default()),

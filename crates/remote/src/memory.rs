@@ -101,7 +101,7 @@ impl RemoteMemory {
             state.bad.push((fault.address / PAGE * PAGE, fault.access));
             // Where that fails the old ones stay, and the page is remembered.
             let _ = process.look_again();
-            state.windows.put_back(process.pid);
+            state.windows.put_back(&process.target);
         }
     }
 }
@@ -154,19 +154,19 @@ impl Memory for RemoteMemory {
     fn read(&self, addr: u64, into: &mut [u8]) {
         into.fill(0);
         self.attempt(|process, windows| match self.direct {
-            true => transfer::read(process.pid, addr, into).map_err(|short| Fault {
+            true => transfer::read(&process.target, addr, into).map_err(|short| Fault {
                 address: addr + short.done as u64,
                 access: Access::Read,
             }),
-            false => windows.read(process.pid, addr, into),
+            false => windows.read(&process.target, addr, into),
         });
     }
 
     fn write(&mut self, addr: u64, from: &[u8]) {
         self.attempt(|process, windows| {
-            windows.write(process.pid, addr, from)?;
+            windows.write(&process.target, addr, from)?;
             match self.direct {
-                true => windows.flush(process.pid),
+                true => windows.flush(&process.target),
                 false => Ok(()),
             }
         });
@@ -177,14 +177,14 @@ impl Memory for RemoteMemory {
         if from.abs_diff(to) < len || self.direct {
             return copy_in_parts(self, from, to, len);
         }
-        self.attempt(|process, windows| windows.copy(process.pid, from, to, len));
+        self.attempt(|process, windows| windows.copy(&process.target, from, to, len));
     }
 
     fn alternate(&mut self, space: AddressSpace) -> Option<&mut dyn Memory> {
         let pasid = space.pasid?;
         // It may be the same process.
         self.attempt(|process, windows| {
-            let flushed = windows.flush(process.pid);
+            let flushed = windows.flush(&process.target);
             windows.forget();
             flushed
         });
@@ -223,7 +223,7 @@ impl SharedMemory for RemoteMemory {
 
     fn settle(&mut self) -> bool {
         if self.process.is_some() {
-            self.attempt(|process, windows| windows.flush(process.pid));
+            self.attempt(|process, windows| windows.flush(&process.target));
         }
         let state = self.state.get_mut();
         state.windows.forget();
@@ -238,6 +238,6 @@ impl SharedMemory for RemoteMemory {
         let Some(process) = &self.process else {
             return false;
         };
-        transfer::publish(process.pid, address, &transmute!(*record)).is_ok()
+        transfer::publish(&process.target, address, &transmute!(*record)).is_ok()
     }
 }

@@ -12,6 +12,7 @@ use crate::SpaceError;
 use crate::maps::Maps;
 use crate::pagemap::Pagemap;
 use crate::query::{Mapping, mapping};
+use crate::threads::{Target, living_thread};
 
 /// What is known of an address space since a descriptor began.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,7 +26,7 @@ pub(crate) struct Known {
 /// A process, by the files that show its address space.
 #[derive(Debug)]
 pub(crate) struct Process {
-    pub(crate) pid: pid_t,
+    pub(crate) target: Target,
     pub(crate) pages: Pagemap,
     maps_file: File,
     /// For a kernel without PROCMAP_QUERY: the mappings as they were last read. A lookup does not wait for a
@@ -37,7 +38,8 @@ impl Process {
     pub(crate) fn open(pid: u32) -> Result<Process, SpaceError> {
         let failed = |source| SpaceError::of(pid, source);
         let number = pid_t::try_from(pid).map_err(|_| SpaceError::Gone { pid })?;
-        let open = |name| File::open(format!("/proc/{pid}/{name}"));
+        let thread = living_thread(pid);
+        let open = |name| File::open(format!("/proc/{thread}/{name}"));
         let maps_file = open("maps").map_err(failed)?;
         let pages = Pagemap::new(open("pagemap").map_err(failed)?);
         let maps = Maps::read(&maps_file).map_err(failed)?;
@@ -46,7 +48,7 @@ impl Process {
             return Err(SpaceError::Gone { pid });
         }
         Ok(Process {
-            pid: number,
+            target: Target::new(number),
             pages,
             maps_file,
             maps: ArcSwap::from_pointee(maps),

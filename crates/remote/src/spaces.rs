@@ -50,8 +50,7 @@ impl Spaces {
     /// A byte of the memory that `pasid` stands for; `None` if the process could not read it itself, or has ended.
     pub fn read_byte(&self, pasid: u32, address: u64) -> Option<u8> {
         let mut byte = [0];
-        let pid = self.get(pasid)?.pid;
-        transfer::read(pid, address, &mut byte).ok()?;
+        transfer::read(&self.get(pasid)?.target, address, &mut byte).ok()?;
         Some(byte[0])
     }
 
@@ -60,7 +59,7 @@ impl Spaces {
         let mut bytes = vec![0; most];
         let read = self
             .get(pasid)
-            .map(|process| transfer::read(process.pid, address, &mut bytes));
+            .map(|process| transfer::read(&process.target, address, &mut bytes));
         bytes.truncate(match read {
             None => 0,
             Some(Ok(())) => most,

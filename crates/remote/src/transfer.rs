@@ -2,7 +2,9 @@
 
 use std::io;
 
-use libc::{c_void, iovec, pid_t};
+use libc::{c_void, iovec};
+
+use crate::threads::Target;
 
 /// A transfer stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +14,7 @@ pub(crate) struct Short {
 }
 
 /// Reads from `addr` of a process.
-pub(crate) fn read(pid: pid_t, addr: u64, into: &mut [u8]) -> Result<(), Short> {
+pub(crate) fn read(target: &Target, addr: u64, into: &mut [u8]) -> Result<(), Short> {
     let mut done = 0;
     while done < into.len() {
         let rest = &mut into[done..];
@@ -23,21 +25,22 @@ pub(crate) fn read(pid: pid_t, addr: u64, into: &mut [u8]) -> Result<(), Short> 
         let remote = remote(addr + done as u64, rest.len());
         // SAFETY: the local bytes are `rest`, borrowed until the call is over; the kernel checks the
         // remote ones.
-        let n = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+        let n = target.call(|pid| unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) });
         done += progress(n, done)?;
     }
     Ok(())
 }
 
 /// Writes to `addr` of a process.
-pub(crate) fn write(pid: pid_t, addr: u64, from: &[u8]) -> Result<(), Short> {
+pub(crate) fn write(target: &Target, addr: u64, from: &[u8]) -> Result<(), Short> {
     let mut done = 0;
     while done < from.len() {
         let rest = &from[done..];
         let local = local(rest);
         let remote = remote(addr + done as u64, rest.len());
         // SAFETY: the local bytes are `rest`, which the kernel reads only; it checks the remote ones.
-        let n = unsafe { libc::process_vm_writev(pid, &local, 1, &remote, 1, 0) };
+        let n =
+            target.call(|pid| unsafe { libc::process_vm_writev(pid, &local, 1, &remote, 1, 0) });
         done += progress(n, done)?;
     }
     Ok(())
@@ -50,13 +53,15 @@ pub(crate) fn write(pid: pid_t, addr: u64, from: &[u8]) -> Result<(), Short> {
 /// one processor in their order; those of a string instruction come before what is stored after it
 /// (Intel SDM volume 3, 10.2.4 and 10.2.2). What starts on one page and is aligned stays on it, so
 /// either both pieces can be written or none.
-pub(crate) fn publish(pid: pid_t, addr: u64, from: &[u8; 32]) -> Result<(), Short> {
+pub(crate) fn publish(target: &Target, addr: u64, from: &[u8; 32]) -> Result<(), Short> {
     let (first, rest) = from.split_at(1);
     let local = [local(rest), local(first)];
     let remote = [remote(addr + 1, rest.len()), remote(addr, 1)];
     // SAFETY: the local bytes are those of `from`, which the kernel reads only; it checks the remote
     // ones.
-    let n = unsafe { libc::process_vm_writev(pid, local.as_ptr(), 2, remote.as_ptr(), 2, 0) };
+    let n = target.call(|pid| unsafe {
+        libc::process_vm_writev(pid, local.as_ptr(), 2, remote.as_ptr(), 2, 0)
+    });
     match progress(n, 0)? {
         32 => Ok(()),
         done => Err(Short { done }),
@@ -78,11 +83,10 @@ fn remote(addr: u64, len: usize) -> iovec {
 }
 
 /// Bytes of one call. Less than was asked for is no failure: the next call meets what stopped it.
-fn progress(n: isize, done: usize) -> Result<usize, Short> {
-    match usize::try_from(n) {
+fn progress(n: io::Result<usize>, done: usize) -> Result<usize, Short> {
+    match n {
         Ok(n) if n > 0 => Ok(n),
-        Ok(_) => Err(Short { done }),
-        Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => Ok(0),
-        Err(_) => Err(Short { done }),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        Ok(_) | Err(_) => Err(Short { done }),
     }
 }

@@ -7,10 +7,9 @@
 
 use std::ops::Range;
 
-use dray_device::Access;
-use libc::pid_t;
-
+use crate::threads::Target;
 use crate::transfer;
+use dray_device::Access;
 
 /// Bytes of the first look ahead; each one that follows on is twice as large.
 const FIRST: usize = 16 << 10;
@@ -74,13 +73,13 @@ impl Windows {
     }
 
     /// Puts back what was written over what the descriptor may read, the last first: it begins anew.
-    pub(crate) fn put_back(&mut self, pid: pid_t) {
+    pub(crate) fn put_back(&mut self, target: &Target) {
         for run in &mut self.behind {
             run.bytes.clear();
         }
         while let Some((start, bytes)) = self.overwritten.pop() {
             // What is not there any more cannot be read either.
-            let _ = transfer::write(pid, start, &bytes);
+            let _ = transfer::write(target, start, &bytes);
         }
     }
 
@@ -90,10 +89,15 @@ impl Windows {
         self.extents[self.turn % EXTENTS] = start..start + len;
     }
 
-    pub(crate) fn read(&mut self, pid: pid_t, addr: u64, into: &mut [u8]) -> Result<(), Fault> {
+    pub(crate) fn read(
+        &mut self,
+        target: &Target,
+        addr: u64,
+        into: &mut [u8],
+    ) -> Result<(), Fault> {
         let range = addr..addr + into.len() as u64;
         if self.behind.iter().any(|run| run.overlaps(&range)) {
-            self.flush(pid)?;
+            self.flush(target)?;
         }
         let holds = |run: &&Run| run.start <= addr && range.end <= run.end();
         if let Some(run) = self.ahead.iter().find(holds) {
@@ -114,13 +118,13 @@ impl Windows {
             access: Access::Read,
         };
         if len <= into.len() {
-            return transfer::read(pid, addr, into).map_err(fault);
+            return transfer::read(target, addr, into).map_err(fault);
         }
         let run = &mut self.ahead[index];
         run.start = addr;
         run.step = step;
         run.bytes.resize(len, 0);
-        let read = transfer::read(pid, addr, &mut run.bytes);
+        let read = transfer::read(target, addr, &mut run.bytes);
         if read.is_err() {
             run.bytes.clear();
         }
@@ -129,7 +133,7 @@ impl Windows {
         Ok(())
     }
 
-    pub(crate) fn write(&mut self, pid: pid_t, addr: u64, from: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn write(&mut self, target: &Target, addr: u64, from: &[u8]) -> Result<(), Fault> {
         let range = addr..addr + from.len() as u64;
         for run in &mut self.ahead {
             if run.overlaps(&range) {
@@ -137,7 +141,7 @@ impl Windows {
             }
         }
         if self.behind.iter().any(|run| run.overlaps(&range)) {
-            self.flush(pid)?;
+            self.flush(target)?;
         }
         let follows = |run: &Run| {
             !run.bytes.is_empty() && run.end() == addr && run.bytes.len() + from.len() <= BLOCK
@@ -147,7 +151,7 @@ impl Windows {
             None => {
                 let empty = self.behind.iter().position(|run| run.bytes.is_empty());
                 let index = empty.unwrap_or_else(|| self.other());
-                self.put(pid, index)?;
+                self.put(target, index)?;
                 self.behind[index].start = addr;
                 index
             }
@@ -157,8 +161,14 @@ impl Windows {
     }
 
     /// Moves bytes between places that do not overlap.
-    pub(crate) fn copy(&mut self, pid: pid_t, from: u64, to: u64, len: u64) -> Result<(), Fault> {
-        self.flush(pid)?;
+    pub(crate) fn copy(
+        &mut self,
+        target: &Target,
+        from: u64,
+        to: u64,
+        len: u64,
+    ) -> Result<(), Fault> {
+        self.flush(target)?;
         for run in &mut self.ahead {
             run.bytes.clear();
         }
@@ -172,20 +182,20 @@ impl Windows {
         let mut done = 0;
         while done < len {
             let part = &mut self.passing[..(len - done).min(COPY as u64) as usize];
-            transfer::read(pid, from + done, part).map_err(fault(from + done, Access::Read))?;
-            transfer::write(pid, to + done, part).map_err(fault(to + done, Access::Write))?;
+            transfer::read(target, from + done, part).map_err(fault(from + done, Access::Read))?;
+            transfer::write(target, to + done, part).map_err(fault(to + done, Access::Write))?;
             done += part.len() as u64;
         }
         Ok(())
     }
 
     /// Writes what has been collected.
-    pub(crate) fn flush(&mut self, pid: pid_t) -> Result<(), Fault> {
-        (0..STREAMS).try_for_each(|index| self.put(pid, index))
+    pub(crate) fn flush(&mut self, target: &Target) -> Result<(), Fault> {
+        (0..STREAMS).try_for_each(|index| self.put(target, index))
     }
 
     /// Writes one stream, and keeps what was there if the descriptor may read it.
-    fn put(&mut self, pid: pid_t, index: usize) -> Result<(), Fault> {
+    fn put(&mut self, target: &Target, index: usize) -> Result<(), Fault> {
         let run = &mut self.behind[index];
         if run.bytes.is_empty() {
             return Ok(());
@@ -194,12 +204,12 @@ impl Windows {
         let reads = |extent: &Range<u64>| extent.start < range.end && range.start < extent.end;
         if self.extents.iter().any(reads) {
             let mut before = vec![0; run.bytes.len()];
-            if let Err(short) = transfer::read(pid, run.start, &mut before) {
+            if let Err(short) = transfer::read(target, run.start, &mut before) {
                 before.truncate(short.done);
             }
             self.overwritten.push((run.start, before));
         }
-        let written = transfer::write(pid, run.start, &run.bytes);
+        let written = transfer::write(target, run.start, &run.bytes);
         run.bytes.clear();
         written.map_err(|short| Fault {
             address: range.start + short.done as u64,

@@ -268,6 +268,44 @@ fn ended_processes_and_invalid_pasids_are_refused() {
     spaces.add(1, own).expect("this process");
 }
 
+/// A child whose first thread ends, and another one goes on.
+fn child_without_first_thread() -> Child {
+    let child = Child::start_with(
+        || (),
+        || {
+            thread::spawn(|| {
+                loop {
+                    thread::park();
+                }
+            });
+            // SAFETY: only this thread ends, and nothing of it is needed any more.
+            unsafe { libc::syscall(libc::SYS_exit, 0) };
+        },
+    );
+    let stat = format!("/proc/{}/stat", child.pid());
+    while !std::fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z ")) {
+        thread::yield_now();
+    }
+    child
+}
+
+#[test]
+fn a_process_whose_first_thread_has_ended_has_memory() {
+    let pages = Pages::new(64);
+    pages.fill(0, pattern(PAGE));
+    // Known before that thread ended, and after.
+    let child = child_without_first_thread();
+    assert_ne!(dray_remote::living_thread(child.pid()), child.pid());
+    let own = std::process::id();
+    assert_eq!(dray_remote::living_thread(own), own);
+    let (device, spaces) = device(&child, Touch);
+    let copy = Descriptor::memmove(pages.address(0), pages.address(2 * PAGE), PAGE as u32);
+    submit(&device, copy.with_completion(pages.address(RECORD)));
+    assert_eq!(pages.wait(RECORD).status(), Status::SUCCESS);
+    assert!(pages.bytes(2 * PAGE, PAGE).into_iter().eq(pattern(PAGE)));
+    assert!(spaces.is_there(CHILD));
+}
+
 /// Memory of this process, as a device sees it.
 fn own_memory(presence: Presence) -> RemoteMemory {
     let spaces = Spaces::new();

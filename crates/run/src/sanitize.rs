@@ -3,6 +3,7 @@
 //! What is known is what devices see: when a descriptor was accepted and when it ended. While it is in flight its submitter
 //! cannot have seen its completion, so that what touches the same bytes then is ordered by nothing but a fence.
 
+mod announced;
 mod books;
 mod budget;
 mod events;
@@ -10,7 +11,6 @@ mod finding;
 mod flight;
 mod in_flight;
 mod pace;
-mod records;
 mod reporter;
 mod resume;
 mod suppressions;
@@ -175,6 +175,7 @@ impl Sanitizer {
                     "{} lost",
                     dray_output::counted(count as usize, "descriptor")
                 ),
+                mend: Class::Lost.fix(),
             });
         }
     }

@@ -12,6 +12,7 @@ use dray_figures::Progress;
 use dray_output::{counted, quoted};
 use dray_run::{Chaos, Kinds};
 
+use super::findings::FOUND;
 use crate::complain::Usage;
 use crate::progress::{self, Bar};
 
@@ -81,6 +82,12 @@ struct Run {
 impl Run {
     fn failed(&self) -> bool {
         !self.status.success()
+    }
+
+    /// Whether `--sanitize` has summed up findings.
+    fn has_findings(&self) -> bool {
+        let mut lines = self.output.lines();
+        lines.any(|line| line.starts_with(FOUND))
     }
 
     fn ending(&self) -> String {
@@ -219,7 +226,7 @@ pub(super) fn try_all(
         return Ok(ExitCode::FAILURE);
     }
     let count = (seeds.last - seeds.first.seed).saturating_add(1);
-    let (mut tried, mut failed) = (0, 0);
+    let (mut tried, mut failed, mut found) = (0, 0, 0);
     let bar = Bar::new("seed");
     bar.start(count as usize, 0);
     for chaos in seeds.all() {
@@ -227,6 +234,7 @@ pub(super) fn try_all(
             break;
         };
         tried += 1;
+        found += usize::from(!run.failed() && run.has_findings());
         if run.failed() {
             failed += 1;
             bar.suspend(|| report(&again, &chaos, &run, failed <= REDUCED))?;
@@ -235,6 +243,12 @@ pub(super) fn try_all(
     }
     bar.clear();
     eprintln!("{failed} of {} failed", counted(tried, "seed"));
+    if found > 0 {
+        eprintln!(
+            "note: {} with findings did not fail: --sanitize=error has such a seed fail, and shows them",
+            counted(found, "seed")
+        );
+    }
     match (progress::stopped(), failed) {
         (true, _) => Ok(stopped()),
         (false, 0) => Ok(ExitCode::SUCCESS),

@@ -17,6 +17,9 @@ use crate::complain::Usage;
 /// Bytes of a file of suppressions that are read.
 const SUPPRESSIONS: u64 = 1 << 20;
 
+/// What the line begins with that sums up findings.
+pub(super) const FOUND: &str = "dray sanitize: found: ";
+
 /// Reads a file of suppressions.
 pub(super) fn suppressions(path: &Path) -> anyhow::Result<Suppressions> {
     let text = dray_output::read_text(path, SUPPRESSIONS);
@@ -29,8 +32,8 @@ pub(super) fn suppressions(path: &Path) -> anyhow::Result<Suppressions> {
     })
 }
 
-/// Sums up what was found, and what it took; whether there is anything.
-pub(super) fn say(findings: &Findings) -> bool {
+/// Sums up what was found, and what it took; whether there is anything. `failed`: the program has ended so by itself.
+pub(super) fn say(findings: &Findings, failed: bool) -> bool {
     for (line, count) in &findings.suppressed {
         let times = counted(*count as usize, "finding");
         eprintln!("dray sanitize: {times} suppressed by {line}");
@@ -49,9 +52,15 @@ pub(super) fn say(findings: &Findings) -> bool {
         seconds(findings.looks),
         seconds(findings.waits)
     );
+    if let (true, Some(open)) = (failed, findings.counts.get(&Class::Close)) {
+        eprintln!(
+            "note: the program failed with {} in flight: one that polls for a while only may give up, for a device is slower under --sanitize",
+            counted(*open as usize, "descriptor")
+        );
+    }
     match counts.is_empty() {
         true => eprintln!("dray sanitize: nothing found; {looked}"),
-        false => eprintln!("dray sanitize: found: {}; {looked}", counts.join(", ")),
+        false => eprintln!("{FOUND}{}; {looked}", counts.join(", ")),
     }
     !counts.is_empty()
 }
@@ -112,7 +121,7 @@ fn finding(finding: &Finding) -> Value {
         "other": finding.other.as_ref().map(descriptor),
         "other_site": finding.other_site.as_ref().map(site),
         "rule": finding.class.rule(),
-        "mend": finding.class.fix(),
+        "mend": finding.mend,
     })
 }
 

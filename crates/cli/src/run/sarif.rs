@@ -41,7 +41,7 @@ fn result(finding: &Finding) -> Value {
         "level": "error",
         "message": {"text": text},
         "locations": finding.site.iter().filter_map(place).collect::<Vec<_>>(),
-        "relatedLocations": finding.other_site.iter().filter_map(place).collect::<Vec<_>>(),
+        "relatedLocations": related(finding),
     });
     if let Some(object) = result.as_object_mut().filter(|_| !stacks.is_empty()) {
         object.insert("stacks".to_owned(), stacks.into());
@@ -62,9 +62,29 @@ fn stack(site: &Site) -> Value {
 
 /// The innermost function with a line; without one the innermost.
 fn place(site: &Site) -> Option<Value> {
+    site.frames.get(innermost(site)).map(location)
+}
+
+/// Its caller: many programs submit by one function.
+fn caller(site: &Site) -> Option<Value> {
+    site.frames.get(innermost(site) + 1).map(location)
+}
+
+fn innermost(site: &Site) -> usize {
     let mut frames = site.frames.iter();
-    let with_line = frames.find(|frame| frame.file.is_some() && frame.line.is_some());
-    with_line.or(site.frames.first()).map(location)
+    let with_line = frames.position(|frame| frame.file.is_some() && frame.line.is_some());
+    with_line.unwrap_or(0)
+}
+
+/// The other party, and the callers of both.
+fn related(finding: &Finding) -> Vec<Value> {
+    let (own, other) = (finding.site.as_ref(), finding.other_site.as_ref());
+    let related = [
+        other.and_then(place),
+        own.and_then(caller),
+        other.and_then(caller),
+    ];
+    related.into_iter().flatten().collect()
 }
 
 fn location(frame: &Frame) -> Value {

@@ -57,6 +57,29 @@ fn a_seed_that_fails_is_reduced_to_the_choices_that_matter() {
     assert!(text(&right.stderr).contains("0 of 6 seeds failed"));
 }
 
+/// Findings are no failure without `=error`, and what a session says is not shown where it does not fail.
+#[test]
+fn seeds_with_findings_that_do_not_fail_are_counted() {
+    let directory = TempDir::new().expect("a directory");
+    let program = race_example(directory.path(), "clinic");
+    let program = program.to_str().expect("text");
+    let said = |sanitize: &str, twin: &str| {
+        let chaos = [sanitize, "--chaos", "1..2:delay", "--"];
+        text(&run(&[&chaos[..], &[program, "size-zero", twin]].concat()).stderr)
+    };
+    let wrong = said("--sanitize", "wrong");
+    assert!(
+        wrong.contains("0 of 2 seeds failed\nnote: 2 seeds with findings did not fail"),
+        "{wrong}"
+    );
+    assert!(!said("--sanitize", "right").contains("note: "));
+    let error = said("--sanitize=error", "wrong");
+    assert!(
+        error.contains("fails without an adversary") && !error.contains("note: "),
+        "{error}"
+    );
+}
+
 #[test]
 fn a_program_without_an_answer_to_outages_fails_and_its_twin_does_not() {
     let directory = TempDir::new().expect("a directory");

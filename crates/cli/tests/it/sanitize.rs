@@ -97,6 +97,12 @@ fn a_finding_has_the_places_of_both_and_is_suppressed_by_either() {
         );
         let location = &result["locations"][0];
         assert_eq!(location["logicalLocations"][0]["name"], "submit");
+        let related = result["relatedLocations"].as_array().expect("places");
+        let names = related
+            .iter()
+            .map(|place| place["logicalLocations"][0]["name"].as_str());
+        let expected = ["submit", "pair", "pair"].map(Some);
+        assert!(names.eq(expected), "{written}");
         let line = &location["physicalLocation"]["region"]["startLine"];
         assert_eq!(line.is_u64(), debug, "{written}");
     }
@@ -113,6 +119,24 @@ fn a_finding_has_the_places_of_both_and_is_suppressed_by_either() {
         let quiet = said.contains("nothing found") && said.contains("suppressed by overlap:");
         assert_eq!(quiet, suppressed, "{text}: {said}");
     }
+}
+
+/// What polls for a while only gives up more often here.
+#[test]
+fn a_program_that_fails_with_descriptors_in_flight_has_a_note() {
+    let directory = TempDir::new().expect("a directory");
+    let program = race_example(directory.path(), "clinic");
+    let said = |twin: &str| {
+        let output = Command::new(assert_cmd::cargo::cargo_bin!("dray"))
+            .args(["run", "--profile", "1e1w-d", "--sanitize", "--"])
+            .args([&program, Path::new("polled-for-a-while"), Path::new(twin)])
+            .output()
+            .expect("it runs");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    const NOTE: &str = "note: the program failed with 1 descriptor in flight";
+    assert!((0..TRIES).any(|_| said("wrong").contains(NOTE)));
+    assert!(!said("right").contains("note: "));
 }
 
 /// The other party of memory that is taken away is the call.

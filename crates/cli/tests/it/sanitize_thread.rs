@@ -103,10 +103,13 @@ fn every_race_is_reported_with_the_device_and_the_right_twin_is_not() {
         assert!(reported, "{case}");
         for options in [&[][..], &["--chaos", "1:delay"]] {
             let output = session(options, &program, case, "right");
-            assert!(
-                output.status.success() && output.stderr.is_empty(),
-                "{case}: {output:?}"
-            );
+            let said = String::from_utf8_lossy(&output.stderr);
+            // Of a child that is not looked at one line says so.
+            let expected = match case {
+                "forked-child" => said.lines().count() == 1 && said.contains("is not looked at"),
+                _ => said.is_empty(),
+            };
+            assert!(output.status.success() && expected, "{case}: {output:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 pub(super) type Fiber = *mut c_void;
 
 type OfAddress = unsafe extern "C" fn(*mut c_void);
-type OfRange = unsafe extern "C" fn(*mut c_void, usize, *mut c_void);
+pub(super) type OfRange = unsafe extern "C" fn(*mut c_void, usize, *mut c_void);
 
 /// The functions.
 #[derive(Debug, Clone, Copy)]

@@ -10,9 +10,10 @@ use zerocopy::transmute;
 
 use super::callers::Callers;
 use super::fibers::{self, Slot};
+use super::is_blind;
 use super::pending;
 use super::records::{self, Owner, RECORD, Reach};
-use super::runtime::{NO_ORDER, Runtime};
+use super::runtime::{Fiber, NO_ORDER, OfRange, Runtime};
 use super::vectors::Vectors;
 use crate::chain::SYNCHRONOUS;
 use crate::guarded::copy_line;
@@ -26,6 +27,13 @@ const OPERAND: u64 = 4 << 20;
 /// Members of a batch that are looked at.
 const MEMBERS: u32 = 1 << 10;
 const PAGE: u64 = 4096;
+/// Bytes of an operand that are looked at first, and at a time; of operands before signals are delivered.
+const FIRST_PIECE: usize = 512;
+const PIECE: usize = 4096;
+const TURN: usize = 64 << 10;
+/// Nanoseconds for a piece in which races are found. One without takes some microseconds, where the runtime's own memory is
+/// new some hundreds.
+const SLOW: u64 = 2_000_000;
 
 /// A work queue, as nodes are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,15 +116,13 @@ impl Drop for Told {
 fn tell(words: &Words, caller: Caller<'_>, queue: Queue) -> Option<Told> {
     let runtime = Runtime::get()?;
     // What follows calls the kernel, and a child of vfork(2) has its parent's fibers.
-    if is_quiet() || is_guest() {
+    if is_quiet() || is_guest() || is_blind() {
         return None;
     }
     pending::resolve(0);
     // SAFETY: `Told` ends it.
     unsafe { (runtime.ignore)() };
     let vectors = Vectors::save();
-    // A signal would be noted for the fiber, which does not run again.
-    let mask = mask_signals(libc::SIG_BLOCK, !SYNCHRONOUS);
     let descriptor: Descriptor = transmute!(*words);
     let operation = descriptor.opcode().map_or("descriptor", Opcode::name);
     let (slot, submission) = fibers::claim(runtime, &format!("{queue} {operation}"));
@@ -131,7 +137,6 @@ fn tell(words: &Words, caller: Caller<'_>, queue: Queue) -> Option<Told> {
     let callers = Callers::of(caller);
     execute(runtime, slot, &steps.steps, callers.as_ref(), caller.site);
     slot.set_busy();
-    mask_signals(libc::SIG_SETMASK, mask);
     vectors.restore();
     Some(Told {
         runtime,
@@ -140,38 +145,104 @@ fn tell(words: &Words, caller: Caller<'_>, queue: Queue) -> Option<Told> {
     })
 }
 
-/// Has the fiber do all steps. Nothing here calls a function of the C library, which the runtime would look at as the fiber's.
+/// Has the fiber do all steps.
 #[inline(never)]
 fn execute(runtime: &Runtime, slot: &Slot, steps: &[Step], callers: Option<&Callers>, site: u64) {
-    let callers = callers.map_or(&[][..], Callers::innermost_first);
-    // An address of what comes next, as those of callers are.
-    let next = pointer(site + 1);
-    // SAFETY: this thread is known to the runtime, and none of its own.
-    let thread = unsafe { (runtime.current_fiber)() };
-    // SAFETY: this thread alone has the fiber.
-    unsafe { (runtime.switch_to_fiber)(slot.fiber(), 0) };
-    for address in callers.iter().rev() {
-        // SAFETY: where the program is.
-        unsafe { (runtime.enter)(pointer(*address)) };
-    }
+    let mut turn = Turn {
+        runtime,
+        slot,
+        callers: callers.map_or(&[][..], Callers::innermost_first),
+        next: pointer(site + 1),
+        thread: std::ptr::null_mut(),
+        mask: 0,
+        bytes: 0,
+    };
+    turn.begin();
     for step in steps {
         match *step {
-            // SAFETY: memory of the program's, here and below.
-            Step::Read(at, bytes) => unsafe { (runtime.read_range)(pointer(at), bytes, next) },
-            // SAFETY: as above.
-            Step::Write(at, bytes) => unsafe { (runtime.write_range)(pointer(at), bytes, next) },
+            Step::Read(at, bytes) => turn.look(runtime.read_range, at, bytes),
+            Step::Write(at, bytes) => turn.look(runtime.write_range, at, bytes),
             // SAFETY: an address of our own, here and below.
             Step::Acquire(token) => unsafe { (runtime.acquire)(pointer(token)) },
             // SAFETY: as above.
             Step::Release(token) => unsafe { (runtime.release)(pointer(token)) },
         }
     }
-    for _ in callers {
-        // SAFETY: it leaves what was entered above.
-        unsafe { (runtime.leave)() };
+    turn.end();
+}
+
+/// This thread is a fiber. Nothing meanwhile calls a function of the C library, which the runtime would look at as the fiber's.
+struct Turn<'a> {
+    runtime: &'a Runtime,
+    slot: &'a Slot,
+    callers: &'a [u64],
+    /// An address of what comes next, as those of callers are.
+    next: *mut c_void,
+    thread: Fiber,
+    /// Signals that are blocked otherwise.
+    mask: u64,
+    /// Bytes of operands that were looked at.
+    bytes: usize,
+}
+
+impl Turn<'_> {
+    fn begin(&mut self) {
+        // A signal would be noted for the fiber, which does not run again.
+        self.mask = mask_signals(libc::SIG_BLOCK, !SYNCHRONOUS);
+        self.bytes = 0;
+        // SAFETY: this thread is known to the runtime, and none of its own.
+        self.thread = unsafe { (self.runtime.current_fiber)() };
+        // SAFETY: this thread alone has the fiber.
+        unsafe { (self.runtime.switch_to_fiber)(self.slot.fiber(), 0) };
+        for address in self.callers.iter().rev() {
+            // SAFETY: where the program is.
+            unsafe { (self.runtime.enter)(pointer(*address)) };
+        }
     }
-    // SAFETY: back to this thread.
-    unsafe { (runtime.switch_to_fiber)(thread, NO_ORDER) };
+
+    fn end(&mut self) {
+        for _ in self.callers {
+            // SAFETY: it leaves what was entered before.
+            unsafe { (self.runtime.leave)() };
+        }
+        // SAFETY: back to this thread.
+        unsafe { (self.runtime.switch_to_fiber)(self.thread, NO_ORDER) };
+        mask_signals(libc::SIG_SETMASK, self.mask);
+    }
+
+    /// Looks at an operand, as far as nothing is found: the runtime collects both sides of a race for each 8 bytes, also where
+    /// it has reported the two places before, and that takes it some thousand times as long.
+    fn look(&mut self, look: OfRange, at: u64, bytes: usize) {
+        let (mut done, mut piece) = (0, FIRST_PIECE);
+        let mut before = processor_time();
+        while done < bytes {
+            if self.bytes >= TURN {
+                self.end();
+                self.begin();
+            }
+            let size = piece.min(bytes - done);
+            // SAFETY: memory of the program's.
+            unsafe { look(pointer(at + done as u64), size, self.next) };
+            done += size;
+            self.bytes += size;
+            piece = (2 * piece).min(PIECE);
+            let now = processor_time();
+            if now.saturating_sub(before) > SLOW {
+                break;
+            }
+            before = now;
+        }
+    }
+}
+
+/// Nanoseconds that this thread has run.
+fn processor_time() -> u64 {
+    let mut time = [0u64; 2];
+    let clock = libc::CLOCK_THREAD_CPUTIME_ID as usize;
+    let arguments = [clock, (&raw mut time).addr(), 0, 0, 0, 0];
+    // SAFETY: there is room for seconds and nanoseconds.
+    let _ = unsafe { syscall(libc::SYS_clock_gettime, arguments) };
+    time[0] * 1_000_000_000 + time[1]
 }
 
 /// What a fiber does.

@@ -1,6 +1,7 @@
 //! What is in flight, and what it breaks of the rules.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,17 +9,17 @@ use dray_device::WorkId;
 use dray_realtime::Watch as Device;
 use dray_remote::Spaces;
 use dray_spec::Accesses;
-use dray_spec::{CompletionRecord, Opcode, Status};
+use dray_spec::{CompletionRecord, Descriptor, Opcode, Status};
 
+use super::announced::{self, Announced, DESCRIPTOR};
 use super::budget::Budget;
 use super::finding::{self, Class};
 use super::flight::{Flight, Party, race};
 use super::in_flight::InFlight;
-use super::records::Records;
 use super::reporter::{Report, Reporter};
 use super::resume::{Follow, Partial};
 use super::unordered::Unordered;
-use super::unwritten::Unwritten;
+use super::unwritten::{Unwritten, meets};
 use super::watch::Change;
 use super::watches::Watches;
 use crate::processes::Pid;
@@ -51,6 +52,7 @@ impl Rest {
 #[derive(Debug)]
 pub(super) struct Books<K = Key> {
     pub(super) flights: InFlight<K>,
+    announced: Announced<K>,
     /// Members of each batch in flight since its last fence.
     since_fence: BTreeMap<K, Unordered>,
     partials: HashMap<Pid, Vec<Rest>>,
@@ -62,7 +64,6 @@ pub(super) struct Books<K = Key> {
     pub(super) submitters: HashMap<u32, BTreeSet<Pid>>,
     pub(super) watches: Watches<K>,
     pub(super) budget: Budget,
-    records: Records<K>,
     /// By device: what programs say of calls that take memory away.
     pub(super) calls: HashMap<u32, Device>,
     /// Time that the detectors by the device alone have taken.
@@ -73,6 +74,7 @@ impl<K: Copy + Ord> Books<K> {
     pub(super) fn new(spaces: Arc<Spaces>, budget: Budget) -> Books<K> {
         Books {
             flights: InFlight::new(),
+            announced: Announced::new(),
             since_fence: BTreeMap::new(),
             partials: HashMap::new(),
             reporter: Reporter::default(),
@@ -81,7 +83,6 @@ impl<K: Copy + Ord> Books<K> {
             submitters: HashMap::new(),
             watches: Watches::default(),
             budget,
-            records: Records::default(),
             calls: HashMap::new(),
             time: Duration::ZERO,
         }
@@ -89,17 +90,30 @@ impl<K: Copy + Ord> Books<K> {
 }
 
 impl<K: Copy + Ord> Books<K> {
-    /// Looks at the memory of a descriptor that was accepted. `observed`: closely.
-    pub(super) fn look(&mut self, key: K, flight: &Flight<K>, observed: bool) {
+    /// Looks at the memory of a descriptor that was accepted: the list of a batch. `observed`: closely.
+    pub(super) fn look(&mut self, key: K, flight: &Flight<K>, observed: bool) -> Vec<Descriptor> {
         self.reporter.findings.observed += u64::from(observed);
-        if !flight.closed {
-            self.watches.accept(key, flight, &self.spaces, observed);
+        if flight.closed {
+            return Vec::new();
         }
+        let list = match observed {
+            true => announced::list(flight, &self.spaces),
+            false => Vec::new(),
+        };
+        self.watches
+            .accept(key, flight, &list, &self.spaces, observed);
+        list
     }
 
     /// Compares a descriptor that was accepted with what is in flight.
-    /// `status`: what stands where its record will be.
-    pub(super) fn accept(&mut self, key: K, flight: Flight<K>, status: Option<u8>) {
+    /// `list`: the members of a batch, as far as they are known. `status`: what stands where its record will be.
+    pub(super) fn accept(
+        &mut self,
+        key: K,
+        flight: Flight<K>,
+        list: &[Descriptor],
+        status: Option<u8>,
+    ) {
         let since = Instant::now();
         self.reporter.findings.descriptors += 1;
         self.compare(&flight);
@@ -107,9 +121,18 @@ impl<K: Copy + Ord> Books<K> {
         self.resume(&flight);
         if flight.descriptor.opcode() == Ok(Opcode::Batch) {
             self.since_fence.insert(key, Unordered::default());
+            self.announce(key, &flight, list);
         }
         self.flights.insert(key, flight);
         self.time += since.elapsed();
+    }
+
+    /// Compares the members of a batch that was accepted with all that is in flight: one finding stands for all.
+    fn announce(&mut self, key: K, batch: &Flight<K>, list: &[Descriptor]) {
+        let members: Vec<Flight<K>> = list.iter().map(|d| batch.member(key, d)).collect();
+        let _ = members.iter().any(|member| self.compare(member));
+        let _ = members.iter().any(|member| self.share_record(member, None));
+        self.announced.insert(key, &members);
     }
 
     pub(super) fn start(&mut self, key: K) {
@@ -167,13 +190,17 @@ impl<K: Copy + Ord> Books<K> {
     pub(super) fn start_member(&mut self, key: K, batch: K, member: Flight<K>) {
         let since = Instant::now();
         self.reporter.findings.descriptors += 1;
-        self.compare(&member);
-        let record = member.accesses.record();
-        let status = record.and_then(|record| {
-            let records = &mut self.records;
-            records.of_member(batch, record, member.pasid, &self.spaces)
-        });
-        self.share_record(&member, status);
+        let of = self.flights.get(batch).copied();
+        let place = self.announced.begin(batch, &member.descriptor);
+        // What was announced was compared with all before its batch, and all behind it with it.
+        if place.is_none() {
+            self.compare(&member);
+        }
+        // Who looks at the record of the batch alone clears no others.
+        self.share_record(&member, None);
+        if let Some(detail) = of.and_then(|of| of_own_batch(&of, &member, place)) {
+            self.finding(Class::Overlap, &member, of.map(|of| of.party()), detail);
+        }
         self.resume(&member);
         let before = self.since_fence.entry(batch).or_default();
         if let Some((other, bytes)) = before.add(&member) {
@@ -189,23 +216,33 @@ impl<K: Copy + Ord> Books<K> {
         self.flights.insert(key, member);
     }
 
-    /// Beside all that is in flight of the same process, but for its own batch.
-    fn compare(&mut self, flight: &Flight<K>) {
-        let conflict = self.flights.beside(flight).find_map(|(id, other)| {
-            // Members of one batch, and the batch itself, are compared apart.
-            let own = flight
-                .batch
-                .is_some_and(|batch| batch == id || other.batch == Some(batch));
-            let bytes = race(flight, other).filter(|_| !own)?;
-            Some((other.party(), bytes))
-        });
-        if let Some((other, bytes)) = conflict {
-            let detail = format!(
-                "two descriptors in flight access {}",
-                finding::range(&bytes)
-            );
-            self.finding(Class::Overlap, flight, Some(other), detail);
-        }
+    /// Beside all that is in flight of the same process, but for its own batch: whether that is a finding.
+    fn compare(&mut self, flight: &Flight<K>) -> bool {
+        let Some((other, bytes)) = self.conflict(flight) else {
+            return false;
+        };
+        let detail = format!(
+            "two descriptors in flight access {}",
+            finding::range(&bytes)
+        );
+        self.finding(Class::Overlap, flight, Some(other), detail);
+        true
+    }
+
+    /// Members of one batch, and the batch itself, are compared apart.
+    fn conflict(&self, flight: &Flight<K>) -> Option<(Party, Range<u64>)> {
+        let is_own = |id, batch: Option<K>| {
+            let own = flight.batch;
+            own.is_some_and(|own| own == id || batch == Some(own))
+        };
+        let begun = self.flights.beside(flight);
+        let begun = begun.filter(|(id, other)| !is_own(*id, other.batch));
+        let begun = begun.map(|(_, other)| (other.party(), race(flight, other)));
+        let waiting = self.announced.members.beside(flight);
+        let waiting = waiting.filter(|((batch, _), _)| !is_own(*batch, None));
+        let waiting = waiting.map(|(_, other)| (other.party(), race(flight, other)));
+        let mut all = begun.chain(waiting);
+        all.find_map(|(party, bytes)| Some((party, bytes?)))
     }
 
     /// What stands where its record will be; `None` if it has none, or the program is gone.
@@ -214,19 +251,37 @@ impl<K: Copy + Ord> Books<K> {
         self.spaces.read_byte(flight.pasid, record)
     }
 
-    fn share_record(&mut self, flight: &Flight<K>, status: Option<u8>) {
+    /// Whether its record is another's in flight, or has a status already: that is a finding.
+    fn share_record(&mut self, flight: &Flight<K>, status: Option<u8>) -> bool {
         let Some(record) = flight.accesses.record() else {
-            return;
+            return false;
         };
-        let shared = self.flights.with_record(flight).map(Flight::party);
-        if let Some(other) = shared {
-            let detail = format!("two descriptors in flight have their record at {record:#x}");
-            return self.finding(Class::Record, flight, Some(other), detail);
-        }
-        if let Some(status) = status.filter(|status| *status != 0) {
-            let detail = format!("the record at {record:#x} has the status {status:#04x} already");
-            self.finding(Class::Record, flight, None, detail);
-        }
+        let other = self.with_record(flight);
+        let detail = match (other, status.filter(|_| flight.wants_record())) {
+            (Some(_), _) => format!("two descriptors in flight have their record at {record:#x}"),
+            (None, None | Some(0)) => return false,
+            (None, Some(status)) => {
+                format!("the record at {record:#x} has the status {status:#04x} already")
+            }
+        };
+        self.finding(Class::Record, flight, other, detail);
+        true
+    }
+
+    /// One in flight with the same record.
+    fn with_record(&self, flight: &Flight<K>) -> Option<Party> {
+        let begun = self.flights.with_record(flight);
+        let begun = begun.map(|(_, other)| (other.party(), other.wants_record()));
+        // A member that begins was compared with those when its batch was accepted.
+        let begins = |batch| self.flights.get(batch).is_some();
+        let begins = flight.batch.is_some_and(begins);
+        let waiting = self.announced.members.with_record(flight);
+        let waiting = waiting.filter(|((batch, _), _)| !begins && flight.batch != Some(*batch));
+        let waiting = waiting.map(|(_, other)| (other.party(), other.wants_record()));
+        // Of errors alone one may stand for several.
+        let mut all = begun.chain(waiting);
+        let shared = all.find(|(_, wanted)| *wanted || flight.wants_record())?;
+        Some(shared.0)
     }
 
     fn resume(&mut self, flight: &Flight<K>) {
@@ -262,14 +317,17 @@ impl<K: Copy + Ord> Books<K> {
         let Some((index, party, follow)) = follows else {
             return;
         };
-        partials.remove(index);
-        if let Follow::Wrong(why) = follow {
+        // A core may have done the rest.
+        let unwritten = partials.remove(index).unwritten;
+        let is_left = unwritten.is_some_and(|part| part.is_left(flight.pasid, &self.spaces));
+        if let (Follow::Wrong(why), true) = (follow, is_left) {
             self.finding(Class::Resume, flight, Some(party), why.to_owned());
         }
     }
 
     pub(super) fn end(&mut self, key: K, record: Option<&CompletionRecord>) {
         self.since_fence.remove(&key);
+        self.announced.end(key);
         let change = self.watches.end(key, record.is_some(), &self.spaces);
         let Some(flight) = self.flights.remove(key) else {
             return;
@@ -279,9 +337,6 @@ impl<K: Copy + Ord> Books<K> {
             return self.given_up(&flight);
         };
         let status = record.status();
-        if let Some(address) = flight.accesses.record() {
-            self.records.written(flight.pasid, address, status.0);
-        }
         self.last.insert(flight.device, flight);
         if flight.closed || status != Status::SUCCESS && self.is_gone(&flight) {
             return self.given_up(&flight);
@@ -300,7 +355,10 @@ impl<K: Copy + Ord> Books<K> {
         }
         // Errors of fields have codes from 0x10 on; before them are results and page faults.
         if status.code() >= Status::BAD_OPCODE.code() {
-            self.finding(Class::Field, &flight, None, finding::status(status));
+            self.reporter.report(Report {
+                mend: finding::mend(status),
+                ..Report::of(Class::Field, &flight, finding::status(status))
+            });
         }
     }
 
@@ -313,7 +371,7 @@ impl<K: Copy + Ord> Books<K> {
             flight.pid == Some(pid) && device.is_none_or(|device| device == flight.device)
         };
         let open = self.flights.values_mut();
-        let open = open.filter(|flight| is_of(flight) && flight.batch.is_none());
+        let open = open.filter(|flight| is_of(flight));
         let open: Vec<Flight<K>> = open
             .map(|flight| {
                 let before = *flight;
@@ -334,8 +392,9 @@ impl<K: Copy + Ord> Books<K> {
         flight.pasid != 0 && !self.spaces.is_there(flight.pasid)
     }
 
+    /// Of a batch one finding stands for its members.
     pub(super) fn given_up(&mut self, flight: &Flight<K>) {
-        if !flight.closed {
+        if !flight.closed && flight.batch.is_none() {
             let detail =
                 "it was in flight when its process, its mapping or its queue ended".to_owned();
             self.finding(Class::Close, flight, None, detail);
@@ -348,4 +407,20 @@ impl<K: Copy + Ord> Books<K> {
             ..Report::of(class, flight, detail)
         });
     }
+}
+
+/// What a member in this place of the list does to its own batch: nothing orders that with the device's reads of the list, or
+/// with the program's of the record.
+fn of_own_batch<K>(batch: &Flight<K>, member: &Flight<K>, place: Option<usize>) -> Option<String> {
+    let record = batch.accesses.record_range();
+    let mut data = member.accesses.written();
+    if record.is_some_and(|record| data.any(|range| meets(range, record))) {
+        return Some("a member of a batch writes to the batch's record".to_owned());
+    }
+    // Those before it have been read; which one it is, is not always known.
+    let read = (place? as u64 + 1) * DESCRIPTOR as u64;
+    let list = batch.accesses.read().next()?;
+    let left = (list.0.checked_add(read)?, list.1.checked_sub(read)?);
+    let overwrites = left.1 > 0 && member.accesses.writes_to(left);
+    overwrites.then(|| "a member of a batch writes to those behind it in the list".to_owned())
 }

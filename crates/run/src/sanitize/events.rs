@@ -7,7 +7,7 @@ use dray_spec::Status;
 
 use super::books::Books;
 use super::finding::{self, Class};
-use super::flight::{Flight, flight};
+use super::flight::flight;
 use super::reporter::Report;
 use crate::processes::Pid;
 
@@ -52,13 +52,13 @@ impl Books {
                 }
                 // Memory first: the program waits but a moment.
                 let stack = self.stack(*pasid, origin.as_ref(), observed);
-                self.look((device, *id), &flight, observed);
+                let list = self.look((device, *id), &flight, observed);
                 if let (Some(pid), Some(origin)) = (flight.pid, origin) {
                     let since = Instant::now();
                     flight.place = self.reporter.sites.enter(pid, origin, &stack);
                     self.time += since.elapsed();
                 }
-                self.accept((device, *id), flight, status);
+                self.accept((device, *id), flight, &list, status);
             }
             Event::Started {
                 id,
@@ -70,12 +70,7 @@ impl Books {
                     return;
                 };
                 let batch = (device, *batch);
-                let member = Flight {
-                    pasid: of.pasid,
-                    place: of.place,
-                    calls: of.calls,
-                    ..flight(of.pid, (device, of.wq), descriptor, Some(batch))
-                };
+                let member = of.member(batch, descriptor);
                 self.start_member((device, *id), batch, member);
             }
             Event::Started {
@@ -113,6 +108,7 @@ impl Books {
                     other: None,
                     caller: None,
                     detail,
+                    mend: finding::mend(*status),
                 });
             }
             _ => {}

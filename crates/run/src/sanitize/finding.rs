@@ -102,7 +102,9 @@ impl Class {
             Class::Resume => {
                 "with result 0 go on behind the bytes that are done; with result 1 submit the first size - bytes_completed bytes"
             }
-            Class::Field => "see the field",
+            Class::Field => {
+                "set the field that the status names to what the operation and the queue allow"
+            }
             Class::Source | Class::Destination => {
                 "leave the memory alone until the record is there, or until a fence, a drain or the record of the batch says so"
             }
@@ -136,6 +138,8 @@ pub struct Finding {
     pub other_site: Option<Site>,
     /// What is wrong.
     pub detail: String,
+    /// How the program keeps the rule.
+    pub mend: &'static str,
 }
 
 impl fmt::Display for Finding {
@@ -163,7 +167,7 @@ impl fmt::Display for Finding {
             None => called(f, "taken away", self.other_site.as_ref())?,
         }
         writeln!(f, "  rule: {}", self.class.rule())?;
-        write!(f, "  mend: {}", self.class.fix())
+        write!(f, "  mend: {}", self.mend)
     }
 }
 
@@ -204,6 +208,16 @@ fn described(d: &Descriptor) -> String {
 /// A range in words.
 pub(super) fn range(range: &Range<u64>) -> String {
     format!("{} bytes at {:#x}", range.end - range.start, range.start)
+}
+
+/// What to do about an error status: those from 0x20 to 0x22 say nothing about a field.
+pub(super) fn mend(status: Status) -> &'static str {
+    match status {
+        Status::HARDWARE_ERROR_READ | Status::HARDWARE_ERROR_WRITE | Status::TRANSLATION_FAIL => {
+            "keep the memory that the descriptor names, and the process, until its record is written; on hardware the memory or its translation may be broken, too (kernel log)"
+        }
+        _ => Class::Field.fix(),
+    }
 }
 
 /// A status in words.

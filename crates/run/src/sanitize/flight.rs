@@ -50,6 +50,12 @@ impl<K> Flight<K> {
         (d.opcode_byte(), d.address1, d.address2, d.size, d.operation)
     }
 
+    /// Whether its record is written in any case, and not for an error alone.
+    pub(super) fn wants_record(&self) -> bool {
+        let flags = self.descriptor.flags();
+        flags.contains(Flags::REQUEST_COMPLETION_RECORD)
+    }
+
     /// Whether it waits for the members of its batch before it.
     pub(super) fn is_fenced(&self) -> bool {
         self.descriptor.flags().contains(Flags::FENCE)
@@ -72,8 +78,20 @@ impl<K> Flight<K> {
     }
 }
 
+impl<K: Copy> Flight<K> {
+    /// A member of it, which is a batch called `key`.
+    pub(super) fn member(&self, key: K, descriptor: &Descriptor) -> Flight<K> {
+        Flight {
+            descriptor: *descriptor,
+            accesses: Accesses::of(descriptor),
+            batch: Some(key),
+            ..*self
+        }
+    }
+}
+
 /// Bytes for which it matters which of two is first. Two that do the same leave the same, whichever it is.
-pub(super) fn race<K>(one: &Flight<K>, other: &Flight<K>) -> Option<Range<u64>> {
+pub(super) fn race<K, O>(one: &Flight<K>, other: &Flight<O>) -> Option<Range<u64>> {
     let bytes = one.accesses.conflict(&other.accesses)?;
     let same = one.operands() == other.operands() && one.accesses.repeats();
     (!same).then_some(bytes)

@@ -130,10 +130,10 @@ impl<K: Copy + Ord> InFlight<K> {
 
     /// Those of the same process that access a byte of data which this one writes, or write one which it accesses. Some come
     /// twice.
-    pub(super) fn beside(
+    pub(super) fn beside<O>(
         &self,
-        flight: &Flight<K>,
-    ) -> impl Iterator<Item = (K, &Flight<K>)> + use<'_, K> {
+        flight: &Flight<O>,
+    ) -> impl Iterator<Item = (K, &Flight<K>)> + use<'_, K, O> {
         let (pid, accesses) = (flight.pid, flight.accesses);
         let data = move || accesses.read().chain(accesses.written());
         let written = accesses.written().chain(accesses.record_range());
@@ -145,12 +145,16 @@ impl<K: Copy + Ord> InFlight<K> {
         near.filter_map(|key| Some((key, self.get(key)?)))
     }
 
-    /// One of the same process with the same record.
-    pub(super) fn with_record(&self, flight: &Flight<K>) -> Option<&Flight<K>> {
-        let record = flight.accesses.record_range()?;
-        let near = self.records.near(flight.pid, record);
-        let mut near = near.filter_map(|key| self.get(key));
-        near.find(|other| other.accesses.record() == Some(record.0))
+    /// Those of the same process with the same record.
+    pub(super) fn with_record<O>(
+        &self,
+        flight: &Flight<O>,
+    ) -> impl Iterator<Item = (K, &Flight<K>)> + use<'_, K, O> {
+        let (pid, record) = (flight.pid, flight.accesses.record_range());
+        let near = record.into_iter();
+        let near = near.flat_map(move |record| self.records.near(pid, record));
+        let near = near.filter_map(|key| Some((key, self.get(key)?)));
+        near.filter(move |(_, other)| other.accesses.record_range() == record)
     }
 }
 

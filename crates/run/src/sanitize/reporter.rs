@@ -26,6 +26,7 @@ pub(super) struct Report {
     /// Where the program was that took memory away.
     pub(super) caller: Option<PlaceId>,
     pub(super) detail: String,
+    pub(super) mend: &'static str,
 }
 
 impl Report {
@@ -39,6 +40,7 @@ impl Report {
             other: None,
             caller: None,
             detail,
+            mend: class.fix(),
         }
     }
 }
@@ -93,6 +95,7 @@ impl Reporter {
             other: report.other.map(|party| party.descriptor),
             other_site: other_site.map(|site| (*site).clone()),
             detail: report.detail,
+            mend: report.mend,
         });
     }
 

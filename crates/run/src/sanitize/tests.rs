@@ -32,7 +32,8 @@ fn accepted(descriptors: &[Descriptor]) -> Books<usize> {
 /// A descriptor is accepted, with what stands where its record will be.
 fn accept(books: &mut Books<usize>, key: usize, flight: flight::Flight<usize>) {
     let status = books.record_status(&flight);
-    books.accept(key, flight, status);
+    let list = books.look(key, &flight, true);
+    books.accept(key, flight, &list, status);
 }
 
 fn classes<K>(books: &Books<K>) -> Vec<Class> {
@@ -130,6 +131,68 @@ fn members_of_a_batch_are_ordered_by_fences_alone() {
     assert_eq!(members(true), []);
 }
 
+/// A batch with these members, whose list is in memory.
+fn batch<const N: usize>(members: [Descriptor; N]) -> Descriptor {
+    let list: &'static [Descriptor; N] = Box::leak(Box::new(members));
+    Descriptor::batch(list.as_ptr().expose_provenance() as u64, N as u32)
+}
+
+#[test]
+fn members_are_in_flight_as_soon_as_their_batch_is() {
+    let (first, second) = (copy(0x1000, 0x8000), copy(0x3000, 0x8000));
+    let other = copy(0x3000, 0x9000);
+    for (one, two, expected) in [
+        (
+            batch([other, first]),
+            batch([second]),
+            &[Class::Overlap][..],
+        ),
+        (first, batch([other, second]), &[Class::Overlap]),
+        (batch([other, first]), second, &[Class::Overlap]),
+        (batch([first]), batch([other]), &[]),
+        // The order within a batch is another matter.
+        (batch([first, second]), Descriptor::noop(), &[]),
+    ] {
+        assert_eq!(classes(&accepted(&[one, two])), expected);
+        // What has ended may have been seen.
+        let mut books = accepted(&[one]);
+        ended(&mut books, 0, Status::SUCCESS, 0, 0);
+        accept(
+            &mut books,
+            1,
+            flight(Some(std::process::id()), (0, 1), &two, None),
+        );
+        assert_eq!(classes(&books), []);
+    }
+    let record = |from, to| copy(from, to).with_completion(at(&ZERO));
+    let batches = [
+        batch([record(0x1000, 0x8000)]),
+        batch([record(0x3000, 0x9000)]),
+    ];
+    assert_eq!(classes(&accepted(&batches)), [Class::Record]);
+}
+
+#[test]
+fn a_member_that_has_begun_counts_until_it_has_ended() {
+    let members = [copy(0x1000, 0x8000), copy(0x2000, 0x9000)];
+    let later = copy(0x3000, 0x8000);
+    let own = std::process::id();
+    for (ends, expected) in [(false, &[Class::Overlap][..]), (true, &[])] {
+        let mut books = accepted(&[batch(members)]);
+        let member = books
+            .flights
+            .get(0)
+            .expect("in flight")
+            .member(0, &members[0]);
+        books.start_member(10, 0, member);
+        if ends {
+            ended(&mut books, 10, Status::SUCCESS, 0, 0);
+        }
+        accept(&mut books, 1, flight(Some(own), (0, 1), &later, None));
+        assert_eq!(classes(&books), expected);
+    }
+}
+
 #[test]
 fn a_record_is_of_one_descriptor_and_zero() {
     let with = |from, record| copy(from, from + 0x100_0000).with_completion(record);
@@ -141,25 +204,96 @@ fn a_record_is_of_one_descriptor_and_zero() {
     assert_eq!(pair(0x20), []);
 }
 
+/// The record of the batch, or of a drain, says it all.
+#[test]
+fn records_that_nobody_need_look_at_may_be_shared_or_stale() {
+    let stale = copy(0x1000, 0x8000).with_completion(at(&STALE));
+    let mut books = accepted(&[batch([stale])]);
+    let member = books.flights.get(0).expect("in flight").member(0, &stale);
+    books.start_member(10, 0, member);
+    assert_eq!(classes(&books), []);
+    let of_errors = |from, record| {
+        let mut d = copy(from, from + 0x100_0000).with_completion(record);
+        d.flags_opcode &= !Flags::REQUEST_COMPLETION_RECORD.bits();
+        d
+    };
+    let pair = |second| classes(&accepted(&[of_errors(0x1000, at(&STALE)), second]));
+    assert_eq!(pair(of_errors(0x3000, at(&STALE))), []);
+    let polled = copy(0x3000, 0x9000).with_completion(at(&STALE));
+    assert_eq!(pair(polled), [Class::Record]);
+}
+
+#[test]
+fn a_member_leaves_its_batch_alone() {
+    let own = |fill: fn(u64) -> Descriptor, first: bool| {
+        let noop = Descriptor::noop();
+        let list: &'static mut [Descriptor; 2] = Box::leak(Box::new([noop; 2]));
+        let start = list.as_ptr().expose_provenance() as u64;
+        let member = fill(start);
+        list[usize::from(!first)] = member;
+        let of = Descriptor::batch(start, 2).with_completion(at(&ZERO));
+        let mut books = accepted(&[of]);
+        let flight = books.flights.get(0).expect("in flight");
+        let (before, member) = (flight.member(0, &noop), flight.member(0, &member));
+        if !first {
+            books.start_member(10, 0, before);
+        }
+        books.start_member(11, 0, member);
+        classes(&books)
+    };
+    let next: fn(u64) -> Descriptor = |list| Descriptor::fill(0, list + 64, 64);
+    assert_eq!(own(next, true), [Class::Overlap], "it is not read yet");
+    assert_eq!(own(next, false), [], "it is read");
+    let record: fn(u64) -> Descriptor = |_| Descriptor::fill(0, at(&ZERO) + 8, 8);
+    assert_eq!(own(record, false), [Class::Overlap]);
+}
+
+#[test]
+fn one_finding_stands_for_a_batch_that_is_given_up() {
+    let members = [copy(0x1000, 0x8000), copy(0x2000, 0x9000)];
+    for closes in [false, true] {
+        let mut books = accepted(&[batch(members)]);
+        for (index, member) in members.iter().enumerate() {
+            let member = books.flights.get(0).expect("in flight").member(0, member);
+            books.start_member(10 + index, 0, member);
+        }
+        if closes {
+            books.close(None, std::process::id());
+        }
+        for key in [10, 11, 0] {
+            books.end(key, None);
+        }
+        assert_eq!(classes(&books), [Class::Close]);
+    }
+}
+
 #[test]
 fn a_rest_is_submitted_as_the_record_says() {
-    let second = |offset: u64, size: u32| {
-        let mut books = accepted(&[Descriptor::memmove(0x10000, 0x11000, 0x3000)]);
+    const PAGE: usize = 4096;
+    let second = |offset: u64, size: u32, is_finished: bool| {
+        let mut memory: Vec<u8> = (0..6 * PAGE).map(|n| (n / PAGE + n) as u8).collect();
+        let skipped = memory.as_ptr().align_offset(PAGE);
+        let memory = &mut memory[skipped..];
+        let at = memory.as_ptr().expose_provenance() as u64;
+        let mut books = accepted(&[Descriptor::memmove(at, at + PAGE as u64, 0x3000)]);
+        memory.copy_within(2 * PAGE..3 * PAGE, 3 * PAGE);
         ended(&mut books, 0, Status::PAGE_FAULT, 0x1000, 1);
-        let next = Descriptor::memmove(0x10000 + offset, 0x11000 + offset, size);
-        accept(
-            &mut books,
-            1,
-            flight(Some(std::process::id()), (0, 1), &next, None),
-        );
+        if is_finished {
+            memory.copy_within(0..2 * PAGE, PAGE);
+        }
+        let next = Descriptor::memmove(at + offset, at + offset + PAGE as u64, size);
+        let mut flight = flight(Some(std::process::id()), (0, 1), &next, None);
+        flight.pasid = PASID;
+        accept(&mut books, 1, flight);
         classes(&books)
     };
     assert_eq!(
-        second(0x1000, 0x2000),
+        second(0x1000, 0x2000, false),
         [Class::Resume],
         "behind it, as if it had gone forward"
     );
-    assert_eq!(second(0, 0x2000), []);
+    assert_eq!(second(0x1000, 0x2000, true), [], "a core has done the rest");
+    assert_eq!(second(0, 0x2000, false), []);
 }
 
 /// Copies two pages onto two others of which the second is not there, and after `act` those elsewhere.

@@ -11,9 +11,11 @@ use dray_spec::Accesses;
 const PAGE: u64 = 4096;
 /// Pages of a rest that are looked at for one to remember.
 const PAGES: usize = 64;
+/// Bytes at most of a page with nothing else that a program writes to have it brought in.
+const TOUCH: usize = 8;
 
 /// A part of a page of a destination as it was when the move had ended.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Unwritten {
     pub(super) start: u64,
     len: u64,
@@ -22,6 +24,8 @@ pub(super) struct Unwritten {
     done: (u64, u64),
     /// Of these, the part in the first page: where that changes, the buffer is used for something else.
     begin: PageState,
+    /// What belongs there, as far as it is in memory.
+    source: Option<Vec<u8>>,
 }
 
 impl Unwritten {
@@ -39,14 +43,12 @@ impl Unwritten {
         let mut parts = starts.map(|at| (at, ((at / PAGE + 1) * PAGE).min(end) - at));
         parts.find_map(|(start, len)| {
             let state = *spaces.look(pasid, start, len).first()?;
-            let differs = || {
-                let from = source.checked_add(start - partial.descriptor.address2)?;
-                let bytes = |at| spaces.read(pasid, at, len as usize);
-                Some(bytes(from)? != bytes(start)?)
-            };
+            let bytes = |at| spaces.read(pasid, at, len as usize);
+            let from = source.checked_add(start.wrapping_sub(partial.descriptor.address2));
+            let source = from.and_then(bytes);
             let is_known = match state {
                 PageState::Absent => true,
-                PageState::Present { .. } => differs().unwrap_or(false),
+                PageState::Present { .. } => source.is_some() && bytes(start) != source,
                 PageState::Inaccessible | PageState::Elsewhere => false,
             };
             is_known.then_some(Unwritten {
@@ -55,8 +57,24 @@ impl Unwritten {
                 state,
                 done,
                 begin,
+                source,
             })
         })
+    }
+
+    /// Whether nobody has written it, as far as that is known: it is as it was, or it is there now with nothing in it but what
+    /// brought it in.
+    pub(super) fn is_left(&self, pasid: u32, spaces: &Spaces) -> bool {
+        let now = spaces.look(pasid, self.start, self.len);
+        if now == [self.state] {
+            return true;
+        }
+        let touched = || {
+            let bytes = spaces.read(pasid, self.start, self.len as usize)?;
+            let set = bytes.iter().filter(|byte| **byte != 0).count();
+            Some(set <= TOUCH && bytes != *self.source.as_ref()?)
+        };
+        self.state == PageState::Absent && touched().unwrap_or(false)
     }
 
     /// Whether a descriptor carries on what is done and this, and nobody has written either.
@@ -80,6 +98,6 @@ fn holds(all: (u64, u64), part: (u64, u64)) -> bool {
     all.0 <= part.0 && part.0 - all.0 + part.1 <= all.1
 }
 
-fn meets(one: (u64, u64), other: (u64, u64)) -> bool {
+pub(super) fn meets(one: (u64, u64), other: (u64, u64)) -> bool {
     one.0 < other.0.saturating_add(other.1) && other.0 < one.0.saturating_add(one.1)
 }

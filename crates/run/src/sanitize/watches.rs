@@ -6,15 +6,12 @@ use std::time::{Duration, Instant};
 use dray_remote::Spaces;
 use dray_spec::Accesses;
 use dray_spec::{Descriptor, Opcode};
-use zerocopy::TryFromBytes;
 
 use super::flight::Flight;
 use super::watch::{Change, Watch};
 
 /// Members of a batch that are watched; of larger ones these.
 const MEMBERS: usize = 64;
-/// Bytes of a descriptor.
-const DESCRIPTOR: usize = 64;
 
 /// A descriptor in flight.
 #[derive(Debug)]
@@ -66,7 +63,15 @@ impl<K> Default for Watches<K> {
 
 impl<K: Copy + Ord> Watches<K> {
     /// A descriptor has been accepted. `observed`: its memory is looked at; otherwise it counts for what others write.
-    pub(super) fn accept(&mut self, key: K, flight: &Flight<K>, spaces: &Spaces, observed: bool) {
+    /// `list`: the members of a batch.
+    pub(super) fn accept(
+        &mut self,
+        key: K,
+        flight: &Flight<K>,
+        list: &[Descriptor],
+        spaces: &Spaces,
+        observed: bool,
+    ) {
         let observed = observed && self.opaque == 0;
         let is_batch = flight.descriptor.opcode() == Ok(Opcode::Batch);
         let mut watched = Watched {
@@ -91,7 +96,8 @@ impl<K: Copy + Ord> Watches<K> {
         watched.watch = Watch::new(spaces, flight.pasid, &flight.accesses);
         if is_batch {
             watched.watch = watched.watch.of_list();
-            self.begin_members(&mut watched, flight, spaces);
+            let list = &list[..list.len().min(MEMBERS)];
+            begin_members(&mut watched, flight.pasid, list, spaces);
         }
         for other in self.watched.values_mut() {
             for accesses in other.accesses() {
@@ -124,27 +130,6 @@ impl<K: Copy + Ord> Watches<K> {
         for watched in self.watched.values_mut() {
             watched.watch.end();
             watched.members.clear();
-        }
-    }
-
-    fn begin_members(&self, watched: &mut Watched, flight: &Flight<K>, spaces: &Spaces) {
-        let d = &flight.descriptor;
-        let count = (d.size as usize).min(MEMBERS);
-        let Some(list) = spaces.read(flight.pasid, d.address1, count * DESCRIPTOR) else {
-            return;
-        };
-        let members = list.chunks_exact(DESCRIPTOR);
-        let members = members.filter_map(|bytes| Descriptor::try_read_from_bytes(bytes).ok());
-        let members: Vec<Descriptor> = members.collect();
-        watched.of_members = members.iter().map(Accesses::of).collect();
-        for (index, member) in members.iter().enumerate() {
-            let mut watch = Watch::new(spaces, flight.pasid, &watched.of_members[index]);
-            // The order of members says nothing about what the program does.
-            let others = watched.of_members.iter().enumerate();
-            for (_, other) in others.filter(|(other, _)| *other != index) {
-                watch.exclude(other);
-            }
-            watched.members.push((*member, watch));
         }
     }
 
@@ -210,5 +195,18 @@ impl<K: Copy + Ord> Watches<K> {
         };
         self.time += since.elapsed();
         change
+    }
+}
+
+fn begin_members(watched: &mut Watched, pasid: u32, list: &[Descriptor], spaces: &Spaces) {
+    watched.of_members = list.iter().map(Accesses::of).collect();
+    for (index, member) in list.iter().enumerate() {
+        let mut watch = Watch::new(spaces, pasid, &watched.of_members[index]);
+        // The order of members says nothing about what the program does.
+        let others = watched.of_members.iter().enumerate();
+        for (_, other) in others.filter(|(other, _)| *other != index) {
+            watch.exclude(other);
+        }
+        watched.members.push((*member, watch));
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dray_realtime::Origin;
+use dray_remote::living_thread;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, Unwinder};
 use object::read::{Object, ObjectSection, ObjectSegment, ReadCache};
@@ -112,14 +113,15 @@ impl fmt::Debug for Code {
 impl Code {
     /// As `/proc/PID/maps` has it now; `None` if the process is gone.
     pub(super) fn of(pid: Pid, symbols: &mut Symbols) -> Option<Code> {
-        let text = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+        let thread = living_thread(pid);
+        let text = fs::read_to_string(format!("/proc/{thread}/maps")).ok()?;
         let mut code = Code {
             mappings: Vec::new(),
             unwinder: UnwinderX86_64::new(),
             cache: Mutex::new(CacheX86_64::new()),
         };
         for (range, offset, inode, name) in text.lines().filter_map(executable) {
-            let inside = format!("/proc/{pid}/root{name}");
+            let inside = format!("/proc/{thread}/root{name}");
             let module = match name == PORTAL {
                 true => symbols.library(name),
                 false => is_opened(name)

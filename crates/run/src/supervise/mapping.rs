@@ -172,6 +172,9 @@ fn skip(tid: Tid, registers: &mut libc::user_regs_struct, answer: i64) -> io::Re
     ptrace::set_registers(tid, registers)
 }
 
+/// `PIDFD_THREAD` (include/uapi/linux/pidfd.h).
+const THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL as u32);
+
 /// The work queue's node that is open as `fd`.
 fn node(tid: Tid, process: Tid, fd: i32) -> Option<(OwnedFd, Node)> {
     // By its name first: a file system of someone else's may not answer.
@@ -180,8 +183,12 @@ fn node(tid: Tid, process: Tid, fd: i32) -> Option<(OwnedFd, Node)> {
     if !name.starts_with(b"wq") {
         return None;
     }
-    let process = pidfd_open(Pid::from_raw(process)?, PidfdFlags::empty()).ok()?;
-    let file = pidfd_getfd(process, fd, PidfdGetfdFlags::empty()).ok()?;
+    let open = |pid, flags| {
+        let holder = pidfd_open(Pid::from_raw(pid)?, flags).ok()?;
+        pidfd_getfd(holder, fd, PidfdGetfdFlags::empty()).ok()
+    };
+    // The first thread has no files any more once it has ended; threads can be asked since Linux 6.9.
+    let file = open(process, PidfdFlags::empty()).or_else(|| open(tid, THREAD))?;
     let node = identify(file.as_fd())?;
     Some((file, node))
 }

@@ -1,8 +1,9 @@
 //! What a program that opens a node lacks to get a portal, by the libraries that it has really loaded: its
 //! environment says only what was intended.
 
-use std::fs;
+use std::{fs, io};
 
+use dray_remote::living_thread;
 use thiserror::Error;
 
 use super::ptrace::Tid;
@@ -36,7 +37,7 @@ pub(super) fn lack(thread: u32, process: Pid) -> Option<Lack> {
     if filters(process) > filters(std::process::id()) {
         return Some(Lack::Filter);
     }
-    let maps = fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
+    let maps = maps(process).ok()?;
     if !has_library(&maps) {
         return Some(Lack::Library);
     }
@@ -54,8 +55,11 @@ fn filters(process: Pid) -> u32 {
 /// Whether a process has loaded the library, or is supervised by a session.
 pub(crate) fn is_reached(process: Pid) -> bool {
     // A process whose maps cannot be read is not reported.
-    let maps = fs::read_to_string(format!("/proc/{process}/maps"));
-    maps.map_or(true, |maps| has_library(&maps)) || is_supervised(process as Tid)
+    maps(process).map_or(true, |maps| has_library(&maps)) || is_supervised(process as Tid)
+}
+
+fn maps(process: Pid) -> io::Result<String> {
+    fs::read_to_string(format!("/proc/{}/maps", living_thread(process)))
 }
 
 fn has_library(maps: &str) -> bool {
