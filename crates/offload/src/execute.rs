@@ -207,6 +207,35 @@ unsafe fn compared(a: *const u8, b: *const u8, len: usize, result: c_int) -> usi
     at + 1
 }
 
+/// A comparison that is recorded, which has its result then; or one that is surveyed.
+///
+/// # Safety
+/// As memcmp(3).
+unsafe fn watched(
+    runtime: &Runtime,
+    a: *const u8,
+    b: *const u8,
+    len: usize,
+    site: usize,
+) -> Option<c_int> {
+    if runtime.record.is_none() && runtime.recorder.is_none() {
+        return None;
+    }
+    let begun = runtime.record.as_ref().and_then(record::Record::begin);
+    // SAFETY: the caller's promise.
+    let result = unsafe { next::memcmp(a, b, len) };
+    let ended = cycles();
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { compared(a, b, len, result) };
+    let Some(record) = &runtime.record else {
+        survey(Some(runtime), Call::Memcmp, b, Some(a), bytes, site);
+        return None;
+    };
+    let operands = (b.addr(), Some(a.addr()));
+    end_recorded(record, (begun, ended), Call::Memcmp, operands, bytes);
+    Some(result)
+}
+
 /// # Safety
 /// As memcmp(3).
 pub(crate) unsafe fn compare(
@@ -216,27 +245,14 @@ pub(crate) unsafe fn compare(
     len: usize,
     site: usize,
 ) -> c_int {
-    if let Some(recorder) = runtime.and_then(|runtime| runtime.record.as_ref()) {
-        let begun = recorder.begin();
-        // SAFETY: the caller's promise.
-        let result = unsafe { next::memcmp(a, b, len) };
-        let (ended, operands) = (cycles(), (b.addr(), Some(a.addr())));
-        // SAFETY: the caller's promise.
-        let bytes = unsafe { compared(a, b, len, result) };
-        end_recorded(recorder, (begun, ended), Call::Memcmp, operands, bytes);
-        return result;
-    }
-    if runtime.is_some_and(|runtime| runtime.recorder.is_some()) {
-        // SAFETY: the caller's promise.
-        let result = unsafe { next::memcmp(a, b, len) };
-        // SAFETY: the caller's promise.
-        let bytes = unsafe { compared(a, b, len, result) };
-        survey(runtime, Call::Memcmp, b, Some(a), bytes, site);
-    }
     let Some(runtime) = runtime else {
         // SAFETY: the caller's promise.
         return unsafe { next::memcmp(a, b, len) };
     };
+    // SAFETY: the caller's promise.
+    if let Some(result) = unsafe { watched(runtime, a, b, len, site) } {
+        return result;
+    }
     if runtime.adaptation.threshold().reason(len as u64).is_some() {
         if runtime.count_small {
             runtime.stats.small(Call::Memcmp, len);

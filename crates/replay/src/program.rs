@@ -270,10 +270,7 @@ fn steps(thread: &Thread, most: usize, kind: Kind, left_out: &mut LeftOut) -> St
             reuses: back(reused.take()),
             think_ns: std::mem::take(&mut think_ns),
             idle_ns: std::mem::take(&mut idle_ns),
-            took_ns: match kind {
-                Kind::Calls => time::to_ns(request.took),
-                Kind::Descriptors => 0,
-            },
+            took_ns: took(kind, request),
             is_first_use: request.operands.region.contains(&Region::Fresh),
             queue: request.queue,
             is_batch,
@@ -284,6 +281,14 @@ fn steps(thread: &Thread, most: usize, kind: Kind, left_out: &mut LeftOut) -> St
         found.parts.extend(parts);
     }
     found
+}
+
+/// Time that a call took; that of a descriptor is the device's.
+fn took(kind: Kind, request: &Request) -> u64 {
+    match kind {
+        Kind::Calls => time::to_ns(request.took),
+        Kind::Descriptors => 0,
+    }
 }
 
 /// The largest operation that is replayed: a queue takes thousands of descriptors for it.

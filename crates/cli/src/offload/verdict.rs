@@ -15,20 +15,27 @@ const WORTH_PERCENT: f64 = 1.0;
 const UMWAIT: usize = 1;
 const ASYNCHRONOUS: usize = 2;
 
-/// The answer in a sentence, and what to type next.
-pub(super) fn verdict(found: &SurveyResult) -> Vec<String> {
+/// Why nothing can be said.
+fn unknown(found: &SurveyResult) -> Option<String> {
     if found.programs == 0 {
-        return vec![
+        return Some(
             "Not known: no program was surveyed. It did not start, is static or setuid, or removed LD_PRELOAD."
                 .to_owned(),
-        ];
+        );
     }
-    if found.core_ns().value <= 0.0 {
-        return vec![format!(
+    (found.core_ns().value <= 0.0).then(|| {
+        format!(
             "Not known: the {} seen made no call of {} and more. A program that is static or setuid, or written in Go, is not seen.",
             counted(found.programs as usize, "program"),
             size(SIZES[0])
-        )];
+        )
+    })
+}
+
+/// The answer in a sentence, and what to type next.
+pub(super) fn verdict(found: &SurveyResult) -> Vec<String> {
+    if let Some(why) = unknown(found) {
+        return vec![why];
     }
     let saved = found.saved_ns();
     let percent = |ns: f64| ns / (found.elapsed_s.max(1e-9) * 1e9) * 100.0;
